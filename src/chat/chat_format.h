@@ -1,0 +1,62 @@
+// Renders a conversation to token ids, byte-exact for each model family, and reads the model's
+// output back. The one function for serving and training: it renders, tokenises and says which
+// tokens are the assistant's. Exactly one BOS. Content never yields a control id.
+#pragma once
+
+#include "chat/message.h"
+#include "tokenizer/tokenizer.h"
+
+#include <span>
+
+namespace lumi {
+
+struct RenderOptions {
+    bool add_generation_prompt = true;  // false for a whole training conversation
+    bool think = false;
+    std::span<const Tool> tools;
+};
+
+struct RenderedChat {
+    std::vector<TokenId> tokens;
+    // Per token: the weight with which it is a training target (the assistant's own tokens,
+    // end-of-turn included, times the message's weight); 0 for everything else.
+    std::vector<float> target_weight;
+    std::string text;  // the same as text, control texts included (for golden tests, apply-template)
+};
+
+// What one push of the output parser adds.
+struct OutputDelta {
+    std::string content;
+    std::string reasoning;
+    std::vector<ToolCall> tool_calls;  // complete calls only
+};
+
+// Reads a generation token by token: thoughts, tool calls and answer apart.
+class OutputParser {
+  public:
+    virtual ~OutputParser() = default;
+    // text: what StreamDecoder released (decoded with special texts shown).
+    virtual OutputDelta push(std::string_view text) = 0;
+    virtual OutputDelta finish() = 0;
+};
+
+enum class ChatFamily : unsigned char { gemma4, gemma3 };
+
+class ChatFormat {
+  public:
+    // By tokenizer and architecture of the file; a family without a native renderer is an error.
+    static Result<ChatFormat> detect(const GgufFile & file, const Tokenizer & tokenizer);
+
+    ChatFamily family() const { return family_; }
+    Result<RenderedChat> render(std::span<const Message> messages, const RenderOptions & options) const;
+    std::unique_ptr<OutputParser> make_parser() const;
+
+  private:
+    ChatFormat(ChatFamily family, const Tokenizer & tokenizer, bool large)
+        : family_(family), large_(large), tokenizer_(&tokenizer) {}
+    ChatFamily family_;
+    bool large_;  // gemma4 without PLE: an empty thought block when thinking is off
+    const Tokenizer * tokenizer_;
+};
+
+}  // namespace lumi
