@@ -1,0 +1,48 @@
+// Reverse-mode differentiation in forward operations. Graph functions record, next to the tensors
+// they make, how a gradient of their output becomes gradients of their inputs; backward() plays the
+// record in reverse. Everything it emits is an ordinary ggml operation of the allowed set.
+#pragma once
+
+#include <ggml.h>
+
+#include <functional>
+#include <initializer_list>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace lumi {
+
+class Tape {
+  public:
+    explicit Tape(ggml_context * ctx) : ctx_(ctx) {}
+
+    // Marks a leaf whose gradient is wanted.
+    void watch(ggml_tensor * leaf) { wanted_[leaf] = nullptr; }
+    // True when a gradient of t is wanted: t is watched or computed from something watched.
+    bool wants(const ggml_tensor * t) const { return wanted_.count(t) > 0; }
+
+    // Records out = f(inputs). vjp receives the gradient of out and must call add_grad for every
+    // input it wants() one for. Not recorded when no input is wanted.
+    using Vjp = std::function<void(ggml_tensor * d_out)>;
+    void record(ggml_tensor * out, std::initializer_list<ggml_tensor *> inputs, Vjp vjp);
+
+    // Adds g (same shape as t, F32, contiguous) to the gradient of t; ignored when not wanted.
+    void add_grad(ggml_tensor * t, ggml_tensor * g);
+    // The gradient gathered so far; null when nothing reached t.
+    ggml_tensor * grad(const ggml_tensor * t) const;
+
+    // Seeds the outputs' gradients and plays the record in reverse.
+    void backward(std::initializer_list<std::pair<ggml_tensor *, ggml_tensor *>> seeds);
+
+  private:
+    struct Entry {
+        ggml_tensor * out;
+        Vjp vjp;
+    };
+    ggml_context * ctx_;
+    std::vector<Entry> entries_;
+    std::unordered_map<const ggml_tensor *, ggml_tensor *> wanted_;  // tensor -> gradient so far
+};
+
+}  // namespace lumi

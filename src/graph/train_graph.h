@@ -1,0 +1,48 @@
+// One training step as a graph: forward, loss at the supervised rows, and the adjoint of every
+// layer from the top down, each expanded before the next so that memory is N checkpoints plus one
+// layer. Gradients are added into the parameters' accumulators.
+#pragma once
+
+#include "graph/decoder.h"
+
+namespace lumi {
+
+struct TrainGraphOptions {
+    Products products = Products::ggml;
+    bool recompute = true;      // keep only layer inputs; rebuild each layer for its adjoint
+    int loss_chunk_rows = 128;  // rows of [n_vocab, rows] that exist at once
+    std::function<ggml_tensor *(const ggml_tensor * weight)> transposed;  // Products::ggml
+};
+
+// A trainable pair: tensors and the accumulators their gradients are added to (same shapes).
+struct TrainablePair {
+    int layer = 0;
+    Module module = Module::q;
+    LoraTensors lora;
+    ggml_tensor * grad_a = nullptr;
+    ggml_tensor * grad_b = nullptr;
+};
+
+struct TrainGraph {
+    ggml_cgraph * graph = nullptr;
+    GraphInputs inputs;
+    // Inputs of the loss: for row r of chunk c, view as flat per chunk.
+    ggml_tensor * labels = nullptr;     // I32 [R]: target token of each wanted row
+    ggml_tensor * weights = nullptr;    // F32 [1, R]: weight of each row; 0 for padding rows
+    ggml_tensor * loss_scale = nullptr;  // F32 [1]: multiplies gradients (a power of two)
+    ggml_tensor * loss_sum = nullptr;   // F32 [1] output: sum of weight * -log p(label)
+    ggml_tensor * row_loss = nullptr;   // F32 [1, R] output: -log p(label), unweighted
+};
+
+// Nodes a context must hold for this config and shape (an upper bound), for sizing ggml contexts.
+size_t train_graph_nodes(const Config & config, const GraphShape & shape, const TrainGraphOptions & options);
+
+// model.loras holds every adapter applied (frozen ones too); trainable lists those that learn. Empty
+// trainable builds the forward and the loss only (evaluation). Fails by name when an operation has no adjoint.
+Result<TrainGraph> build_train_graph(ggml_context * ctx, const DecoderModel & model, const GraphShape & shape,
+                                     std::span<const TrainablePair> trainable, const TrainGraphOptions & options);
+
+// True for every operation all backends have (design, decision 2); custom operations are not.
+bool in_allowed_set(const ggml_tensor * node, std::string & why_not);
+
+}  // namespace lumi

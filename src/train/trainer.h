@@ -1,0 +1,98 @@
+// LoRA training as a resumable piece of work: advance() computes about one slice (20 ms of graph)
+// and returns, so that the thread that owns the model can answer between slices. Never publishes a
+// non-finite adapter: on trouble it keeps the last good one and says so.
+#pragma once
+
+#include "adapter/adapter.h"
+#include "base/cancel.h"
+#include "model/model.h"
+#include "train/dataset.h"
+
+#include <functional>
+#include <memory>
+
+namespace lumi {
+
+enum class LrSchedule : unsigned char { constant, linear, cosine };
+
+struct TrainOptions {
+    int rank = 16;
+    float alpha = 32.0F;
+    TargetSet targets;
+    uint64_t seed = 42;
+    int epochs = 3;
+    int max_steps = 0;         // 0 = epochs decide
+    float learning_rate = 1e-4F;
+    LrSchedule schedule = LrSchedule::cosine;
+    int warmup_steps = 5;
+    float beta1 = 0.9F, beta2 = 0.999F, epsilon = 1e-8F, weight_decay = 0.0F;
+    float clip_norm = 1.0F;    // 0 = off
+    int batch_samples = 8;     // samples of one optimiser step (accumulated)
+    int window_tokens = 512;
+    bool recompute = true;
+    bool portable = false;     // plain ggml products even on the CPU (tests)
+    double slice_seconds = 0.02;
+    Status check() const;
+};
+
+struct TrainProgress {
+    enum class Event : unsigned char { slice, step, validation, epoch, done };
+    Event event = Event::slice;
+    int step = 0, total_steps = 0;
+    int epoch = 0;             // 1-based while running
+    double loss = 0;           // per supervised token: of the step, or of the validation set
+    double smoothed_loss = 0;
+    double grad_norm = 0;      // before clipping
+    double learning_rate = 0;
+    uint64_t tokens_done = 0, targets_done = 0;
+    double seconds = 0, eta_seconds = 0;
+    double tokens_per_second = 0;
+};
+
+struct TrainSummary {
+    std::vector<double> epoch_train_loss;
+    std::vector<double> epoch_validation_loss;  // [0] is before training when a validation set exists
+    int steps = 0;
+    double seconds = 0;
+    uint64_t tokens = 0;
+    std::string stopped_because;  // empty when it ran to the end
+};
+
+class Trainer {
+  public:
+    // Plans memory, builds the optimiser state; init continues from an adapter (its rank and alpha win).
+    static Result<std::unique_ptr<Trainer>> create(const Model & model, Dataset train, Dataset validation,
+                                                   const TrainOptions & options, const AdapterData * init);
+    static Result<MemoryPlan> plan(const Model & model, const TrainOptions & options, int longest_sample,
+                                   int most_targets);
+    ~Trainer();
+
+    // The next slice. After Event::done further calls return done again. A numeric error leaves the
+    // last good adapter in adapter().
+    Result<TrainProgress> advance();
+    bool done() const;
+    // Finishes the current step and ends early (Ctrl-C).
+    void request_stop();
+
+    // The adapter as of the last completed step (best validation loss when there is a validation set
+    // and training is done).
+    Result<AdapterData> adapter() const;
+    const TrainSummary & summary() const;
+
+  private:
+    struct Impl;
+    explicit Trainer(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+// Mean loss and perplexity of a dataset under a model with adapters: `lumi eval`.
+struct EvalResult {
+    double loss = 0;  // per target token
+    double perplexity = 0;
+    uint64_t targets = 0;
+    std::vector<double> sample_loss;
+};
+Result<EvalResult> evaluate_dataset(const Model & model, const Dataset & dataset, const LoraView & loras,
+                                    bool portable, const CancelToken * cancel);
+
+}  // namespace lumi
