@@ -19,4 +19,7 @@ bool utf8_valid(std::string_view text);
 // text with each invalid byte replaced by U+FFFD.
 std::string utf8_sanitized(std::string_view text);
 
+// text in single quotes for a message: sanitized, control bytes escaped, cut after max_bytes.
+std::string quoted(std::string_view text, size_t max_bytes = 80);
+
 }  // namespace lumi
