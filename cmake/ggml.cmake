@@ -1,19 +1,24 @@
 # Finds ggml >= 0.25: an installed package first, else what tools/setup left in .deps/ggml
-# (include/, lib/). Makes lumi_ggml and LUMI_GGML_BACKEND_DIR (where the dynamic backends are).
+# (include/, lib/). Makes lumi_ggml, LUMI_GGML_BACKEND_DIR (where the dynamic backends are; empty:
+# where ggml itself looks) and LUMI_GGML_BUNDLED (ON: the libraries are ours to install).
 find_package(ggml 0.25 QUIET)
 add_library(lumi_ggml INTERFACE)
 if(ggml_FOUND)
+    message(STATUS "ggml ${ggml_VERSION}: ${ggml_DIR}")
     target_link_libraries(lumi_ggml INTERFACE ggml::ggml)
+    set(LUMI_GGML_BUNDLED OFF)
     set(LUMI_GGML_BACKEND_DIR "" CACHE STRING "where ggml's dynamic backends are")
 else()
     set(root "${LUMI_DEPS}/ggml")
     if(NOT EXISTS "${root}/include/ggml.h")
         message(FATAL_ERROR "ggml >= 0.25 not found. Run tools/setup first (it fills ${root}).")
     endif()
-    target_include_directories(lumi_ggml SYSTEM INTERFACE ${root}/include)
+    message(STATUS "ggml: prebuilt, ${root}")
     file(GLOB ggml_main "${root}/lib/libggml.so" "${root}/lib/libggml.v*.so" "${root}/lib/libggml.*.v*.so")
     list(GET ggml_main 0 ggml_main)
+    target_include_directories(lumi_ggml SYSTEM INTERFACE ${root}/include)
     target_link_libraries(lumi_ggml INTERFACE ${ggml_main} ${root}/lib/libggml-base.so)
+    set(LUMI_GGML_BUNDLED ON)
     set(LUMI_GGML_BACKEND_DIR "${root}/lib" CACHE STRING "where ggml's dynamic backends are")
     set(CMAKE_BUILD_RPATH "${root}/lib")
 endif()

@@ -1,0 +1,19 @@
+# lumi_flags: what every file of ours is compiled with. Warnings are errors.
+find_package(Threads REQUIRED)
+
+add_library(lumi_flags INTERFACE)
+target_compile_options(lumi_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+    -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast -Werror)
+target_include_directories(lumi_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+target_compile_definitions(lumi_flags INTERFACE LUMI_VERSION="${PROJECT_VERSION}")
+target_link_libraries(lumi_flags INTERFACE Threads::Threads)
+
+if(LUMI_SANITIZE)
+    target_compile_options(lumi_flags INTERFACE -fsanitize=${LUMI_SANITIZE} -fno-omit-frame-pointer -g
+        -fno-sanitize-recover=all)
+    target_compile_definitions(lumi_flags INTERFACE _GLIBCXX_ASSERTIONS)
+    target_link_options(lumi_flags INTERFACE -fsanitize=${LUMI_SANITIZE})
+endif()
+if(LUMI_FUZZ)
+    target_compile_options(lumi_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,1 @@
+// liblumi.so has no code of its own: it is all parts below the server in one file (install.cmake).
