@@ -1,4 +1,5 @@
-// The one error type of lumi and the Result that carries it. No exception crosses a public function.
+// The one error type of lumi and the Result that carries it. No exception crosses a public
+// function.
 #pragma once
 
 #include <cstdint>

@@ -78,7 +78,8 @@ class LoraView {
 // An adapter uploaded to a device. Immutable; requests under way share it (hence shared_ptr users).
 class DeviceAdapter {
   public:
-    static Result<std::unique_ptr<DeviceAdapter>> create(const AdapterData & data, const Device & device);
+    static Result<std::unique_ptr<DeviceAdapter>> create(const AdapterData & data,
+                                                         const Device & device);
     void add_to(LoraView & view, float user_scale) const;
     uint64_t bytes() const;
 

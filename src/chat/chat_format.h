@@ -21,7 +21,8 @@ struct RenderedChat {
     // Per token: the weight with which it is a training target (the assistant's own tokens,
     // end-of-turn included, times the message's weight); 0 for everything else.
     std::vector<float> target_weight;
-    std::string text;  // the same as text, control texts included (for golden tests, apply-template)
+    std::string
+        text;  // the same as text, control texts included (for golden tests, apply-template)
 };
 
 // What one push of the output parser adds.
@@ -48,7 +49,8 @@ class ChatFormat {
     static Result<ChatFormat> detect(const GgufFile & file, const Tokenizer & tokenizer);
 
     ChatFamily family() const { return family_; }
-    Result<RenderedChat> render(std::span<const Message> messages, const RenderOptions & options) const;
+    Result<RenderedChat> render(std::span<const Message> messages,
+                                const RenderOptions & options) const;
     std::unique_ptr<OutputParser> make_parser() const;
 
   private:

@@ -17,11 +17,11 @@ struct ToolCall {
 struct Message {
     Role role = Role::user;
     std::string content;
-    std::string reasoning;              // the assistant's thought, empty for none
-    std::vector<ToolCall> tool_calls;   // assistant only
-    std::string tool_call_id;           // tool only
-    std::string name;                   // tool only: which tool answered
-    float weight = 1.0F;                // training: how much this assistant turn counts; 0 = not
+    std::string reasoning;             // the assistant's thought, empty for none
+    std::vector<ToolCall> tool_calls;  // assistant only
+    std::string tool_call_id;          // tool only
+    std::string name;                  // tool only: which tool answered
+    float weight = 1.0F;               // training: how much this assistant turn counts; 0 = not
 };
 
 struct Tool {

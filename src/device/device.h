@@ -24,8 +24,8 @@ struct DeviceInfo {
 // Loads every backend found; safe to call often and from any thread.
 Status load_backends();
 std::vector<DeviceInfo> list_devices();
-std::string ggml_version_text();   // "0.25.1"
-std::string cpu_variant_text();    // the CPU backend's file name, e.g. "libggml-cpu-icelake.so"
+std::string ggml_version_text();  // "0.25.1"
+std::string cpu_variant_text();   // the CPU backend's file name, e.g. "libggml-cpu-icelake.so"
 
 class Device {
   public:
@@ -50,7 +50,8 @@ class Device {
     // Allocates every tensor of ctx that has no buffer yet.
     Result<GgmlBuffer> allocate(ggml_context * ctx) const;
 
-    // Runs the graph and waits. Preflight first: an operation the device lacks is an error naming it.
+    // Runs the graph and waits. Preflight first: an operation the device lacks is an error naming
+    // it.
     Status compute(ggml_cgraph * graph) const;
     // Names the first node the device cannot run; ok when there is none.
     Status preflight(ggml_cgraph * graph) const;

@@ -20,8 +20,19 @@ namespace lumi {
 
 // The value types of the format, with the numbers the format gives them.
 enum class GgufType : uint32_t {
-    u8 = 0, i8 = 1, u16 = 2, i16 = 3, u32 = 4, i32 = 5, f32 = 6, boolean = 7,
-    string = 8, array = 9, u64 = 10, i64 = 11, f64 = 12,
+    u8 = 0,
+    i8 = 1,
+    u16 = 2,
+    i16 = 3,
+    u32 = 4,
+    i32 = 5,
+    f32 = 6,
+    boolean = 7,
+    string = 8,
+    array = 9,
+    u64 = 10,
+    i64 = 11,
+    f64 = 12,
 };
 const char * gguf_type_name(GgufType type);
 
@@ -53,7 +64,7 @@ class GgufFile {
     // also an error, so ask has() first for optional ones. Integer getters accept every integer
     // type whose value fits; get_f32 accepts f32 and f64; views live as long as the object.
     bool has(std::string_view key) const;
-    std::vector<std::string_view> keys() const;          // in file order
+    std::vector<std::string_view> keys() const;            // in file order
     Result<GgufType> type_of(std::string_view key) const;  // array for arrays
     bool is_array(std::string_view key) const;
     Result<uint64_t> array_length(std::string_view key) const;

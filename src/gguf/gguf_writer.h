@@ -33,8 +33,9 @@ class GgufWriter {
     // A tensor whose bytes live until write() returns.
     void add_tensor(std::string name, ggml_type type, std::span<const int64_t> ne,
                     std::span<const std::byte> data);
-    // A tensor produced while writing: fill(out) is called once per piece, in order, with spans that
-    // together make up the tensor's bytes (each a whole number of rows). For files over memory size.
+    // A tensor produced while writing: fill(out) is called once per piece, in order, with spans
+    // that together make up the tensor's bytes (each a whole number of rows). For files over memory
+    // size.
     using Producer = std::function<Status(uint64_t first_row, std::span<std::byte> rows)>;
     void add_tensor(std::string name, ggml_type type, std::span<const int64_t> ne, Producer fill);
 

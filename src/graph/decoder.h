@@ -1,5 +1,5 @@
-// The one decoder graph of all supported architectures, driven by Config and Weights; used with a KV
-// cache (serving) and without (training). Rows whose logits nobody wants stop after the K/V
+// The one decoder graph of all supported architectures, driven by Config and Weights; used with a
+// KV cache (serving) and without (training). Rows whose logits nobody wants stop after the K/V
 // projections of the last layer that owns K/V.
 #pragma once
 
@@ -22,14 +22,15 @@ struct GraphShape {
 // Tensors the host fills before each run; made by make_inputs, null where the shape needs none.
 // Between the cut (Config::last_kv_layer) and the top only the wanted rows exist.
 struct GraphInputs {
-    ggml_tensor * embd = nullptr;       // F32 [n_embd, T]: rows of token_embd, unscaled
-    ggml_tensor * ple_low = nullptr;    // F32 [n_ple*cut, T]: PLE rows of layers below the cut
-    ggml_tensor * ple_high = nullptr;   // F32 [n_ple*(n_layer-cut), R]: the rest, wanted rows only
-    ggml_tensor * rows = nullptr;       // I32 [R]: wanted rows within the batch; null when R == T
-    ggml_tensor * pos = nullptr;        // I32 [T]
-    ggml_tensor * pos_rows = nullptr;   // I32 [R]; pos itself when R == T
-    ggml_tensor * mask_full = nullptr;  // [n_kv_full, T], 0 = see, -inf = not (F16 with flash, else F32)
-    ggml_tensor * mask_swa = nullptr;   // [n_kv_swa, T]
+    ggml_tensor * embd = nullptr;      // F32 [n_embd, T]: rows of token_embd, unscaled
+    ggml_tensor * ple_low = nullptr;   // F32 [n_ple*cut, T]: PLE rows of layers below the cut
+    ggml_tensor * ple_high = nullptr;  // F32 [n_ple*(n_layer-cut), R]: the rest, wanted rows only
+    ggml_tensor * rows = nullptr;      // I32 [R]: wanted rows within the batch; null when R == T
+    ggml_tensor * pos = nullptr;       // I32 [T]
+    ggml_tensor * pos_rows = nullptr;  // I32 [R]; pos itself when R == T
+    ggml_tensor * mask_full =
+        nullptr;  // [n_kv_full, T], 0 = see, -inf = not (F16 with flash, else F32)
+    ggml_tensor * mask_swa = nullptr;        // [n_kv_swa, T]
     ggml_tensor * mask_full_rows = nullptr;  // [n_kv_full, R]; mask_full itself when R == T
     ggml_tensor * mask_swa_rows = nullptr;   // [n_kv_swa, R]
     ggml_tensor * cells_full = nullptr;  // I64 [T]: cache cell of each token; null without a cache
@@ -50,8 +51,8 @@ class KvStore {
     virtual ~KvStore() = default;
     // Writes this batch's k and v ([head_dim, n_head_kv, T], F32) of layer il and returns what its
     // attention shall read. The write must be part of the graph before the read.
-    virtual KeyValue append(GraphContext & g, ggml_cgraph * graph, int il, const GraphInputs & inputs,
-                            ggml_tensor * k, ggml_tensor * v) = 0;
+    virtual KeyValue append(GraphContext & g, ggml_cgraph * graph, int il,
+                            const GraphInputs & inputs, ggml_tensor * k, ggml_tensor * v) = 0;
     virtual KeyValue read(GraphContext & g, int il) = 0;
 };
 
@@ -83,8 +84,9 @@ ggml_tensor * build_head(GraphContext & g, const DecoderModel & model, ggml_tens
 
 // The whole inference graph; returns the logits [n_vocab, R], null when R == 0. Everything is
 // expanded into graph.
-ggml_tensor * build_inference_graph(GraphContext & g, ggml_cgraph * graph, const DecoderModel & model,
-                                    const GraphInputs & inputs, KvStore & store);
+ggml_tensor * build_inference_graph(GraphContext & g, ggml_cgraph * graph,
+                                    const DecoderModel & model, const GraphInputs & inputs,
+                                    KvStore & store);
 
 // Layers evaluated for n_tokens with n_rows wanted, summed over tokens (a debug counter).
 uint64_t layer_evaluations(const Config & config, const GraphShape & shape);

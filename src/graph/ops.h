@@ -17,7 +17,7 @@ struct GraphContext {
     ggml_context * ctx = nullptr;
     Tape * tape = nullptr;  // null: no gradients
     Products products = Products::ggml;
-    bool flash = false;     // use flash attention (inference only, checked by the caller)
+    bool flash = false;  // use flash attention (inference only, checked by the caller)
     // Training: GELU composed of elementary operations instead of ggml's table.
     bool differentiable = false;
     // The transposed copy [out, in] of a frozen weight for input gradients; unset with panels.
@@ -36,7 +36,8 @@ ggml_tensor * rope(GraphContext & g, ggml_tensor * x, ggml_tensor * pos, ggml_te
                    int n_rot, float base, float freq_scale);
 
 // softmax(scale * q k^T + mask) v with grouped heads.
-// q [head_dim, n_head, R], k and v [head_dim, n_head_kv, N], mask F32 or F16 [N, R] -> [head_dim*n_head, R].
+// q [head_dim, n_head, R], k and v [head_dim, n_head_kv, N], mask F32 or F16 [N, R] ->
+// [head_dim*n_head, R].
 ggml_tensor * attention(GraphContext & g, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v,
                         ggml_tensor * mask, float scale);
 
@@ -45,12 +46,13 @@ ggml_tensor * gated(GraphContext & g, ggml_tensor * gate, ggml_tensor * up, Acti
 // The activation alone.
 ggml_tensor * activate(GraphContext & g, ggml_tensor * x, Activation activation);
 
-ggml_tensor * add(GraphContext & g, ggml_tensor * a, ggml_tensor * b);        // same shape
-ggml_tensor * mul(GraphContext & g, ggml_tensor * a, ggml_tensor * b);        // same shape
+ggml_tensor * add(GraphContext & g, ggml_tensor * a, ggml_tensor * b);         // same shape
+ggml_tensor * mul(GraphContext & g, ggml_tensor * a, ggml_tensor * b);         // same shape
 ggml_tensor * mul_scalar(GraphContext & g, ggml_tensor * x, ggml_tensor * s);  // s [1], frozen
 ggml_tensor * scale(GraphContext & g, ggml_tensor * x, float factor);
 ggml_tensor * reshape(GraphContext & g, ggml_tensor * x, std::initializer_list<int64_t> ne);
-// Rows (second dimension) of x by index: x [n, T] or [n, m, T] flattened by the caller; rows I32 [R], unique.
+// Rows (second dimension) of x by index: x [n, T] or [n, m, T] flattened by the caller; rows I32
+// [R], unique.
 ggml_tensor * select_rows(GraphContext & g, ggml_tensor * x, ggml_tensor * rows);
 ggml_tensor * softcap(GraphContext & g, ggml_tensor * x, float cap);  // cap * tanh(x / cap)
 

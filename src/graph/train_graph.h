@@ -27,20 +27,24 @@ struct TrainGraph {
     ggml_cgraph * graph = nullptr;
     GraphInputs inputs;
     // Inputs of the loss: for row r of chunk c, view as flat per chunk.
-    ggml_tensor * labels = nullptr;     // I32 [R]: target token of each wanted row
-    ggml_tensor * weights = nullptr;    // F32 [1, R]: weight of each row; 0 for padding rows
+    ggml_tensor * labels = nullptr;      // I32 [R]: target token of each wanted row
+    ggml_tensor * weights = nullptr;     // F32 [1, R]: weight of each row; 0 for padding rows
     ggml_tensor * loss_scale = nullptr;  // F32 [1]: multiplies gradients (a power of two)
-    ggml_tensor * loss_sum = nullptr;   // F32 [1] output: sum of weight * -log p(label)
-    ggml_tensor * row_loss = nullptr;   // F32 [1, R] output: -log p(label), unweighted
+    ggml_tensor * loss_sum = nullptr;    // F32 [1] output: sum of weight * -log p(label)
+    ggml_tensor * row_loss = nullptr;    // F32 [1, R] output: -log p(label), unweighted
 };
 
 // Nodes a context must hold for this config and shape (an upper bound), for sizing ggml contexts.
-size_t train_graph_nodes(const Config & config, const GraphShape & shape, const TrainGraphOptions & options);
+size_t train_graph_nodes(const Config & config, const GraphShape & shape,
+                         const TrainGraphOptions & options);
 
-// model.loras holds every adapter applied (frozen ones too); trainable lists those that learn. Empty
-// trainable builds the forward and the loss only (evaluation). Fails by name when an operation has no adjoint.
-Result<TrainGraph> build_train_graph(ggml_context * ctx, const DecoderModel & model, const GraphShape & shape,
-                                     std::span<const TrainablePair> trainable, const TrainGraphOptions & options);
+// model.loras holds every adapter applied (frozen ones too); trainable lists those that learn.
+// Empty trainable builds the forward and the loss only (evaluation). Fails by name when an
+// operation has no adjoint.
+Result<TrainGraph> build_train_graph(ggml_context * ctx, const DecoderModel & model,
+                                     const GraphShape & shape,
+                                     std::span<const TrainablePair> trainable,
+                                     const TrainGraphOptions & options);
 
 // True for every operation all backends have (design, decision 2); custom operations are not.
 bool in_allowed_set(const ggml_tensor * node, std::string & why_not);

@@ -14,8 +14,8 @@ namespace lumi {
 
 struct ModelOptions {
     std::string device = "auto";
-    int n_threads = 0;      // 0 = physical cores
-    bool repack = true;     // CPU: keep a repacked twin for inference when memory allows
+    int n_threads = 0;                // 0 = physical cores
+    bool repack = true;               // CPU: keep a repacked twin for inference when memory allows
     uint64_t memory_limit_bytes = 0;  // 0 = what is available
     std::function<void(double fraction)> progress;
 };

@@ -24,14 +24,14 @@ bool parse_module_weight_name(std::string_view name, int & layer, Module & modul
 
 struct LayerWeights {
     std::array<ggml_tensor *, kModuleCount> linear{};  // by Module, [in, out]
-    ggml_tensor * attn_norm = nullptr;       // [n_embd]
-    ggml_tensor * q_norm = nullptr;          // [head_dim]
-    ggml_tensor * k_norm = nullptr;          // [head_dim]
-    ggml_tensor * post_attn_norm = nullptr;  // [n_embd]
-    ggml_tensor * ffn_norm = nullptr;        // [n_embd]
-    ggml_tensor * post_ffn_norm = nullptr;   // [n_embd]
-    ggml_tensor * ple_post_norm = nullptr;   // [n_embd]
-    ggml_tensor * output_scale = nullptr;    // [1]
+    ggml_tensor * attn_norm = nullptr;                 // [n_embd]
+    ggml_tensor * q_norm = nullptr;                    // [head_dim]
+    ggml_tensor * k_norm = nullptr;                    // [head_dim]
+    ggml_tensor * post_attn_norm = nullptr;            // [n_embd]
+    ggml_tensor * ffn_norm = nullptr;                  // [n_embd]
+    ggml_tensor * post_ffn_norm = nullptr;             // [n_embd]
+    ggml_tensor * ple_post_norm = nullptr;             // [n_embd]
+    ggml_tensor * output_scale = nullptr;              // [1]
 
     ggml_tensor * operator[](Module m) const { return linear[static_cast<size_t>(m)]; }
 };

@@ -1,4 +1,5 @@
-// One answer in the making: session, sampler, stop rules and streaming text, advanced piece by piece.
+// One answer in the making: session, sampler, stop rules and streaming text, advanced piece by
+// piece.
 #pragma once
 
 #include "session/sampler.h"
@@ -7,7 +8,15 @@
 
 namespace lumi {
 
-enum class FinishReason : unsigned char { none, end_token, stop_text, length, context_full, cancelled, repetition };
+enum class FinishReason : unsigned char {
+    none,
+    end_token,
+    stop_text,
+    length,
+    context_full,
+    cancelled,
+    repetition
+};
 const char * finish_reason_name(FinishReason reason);
 
 struct GenerationOptions {
@@ -20,8 +29,8 @@ struct GenerationOptions {
 };
 
 struct GenerationStep {
-    std::string text;  // newly releasable text, whole code points
-    int32_t token = -1;  // -1 while still in prefill
+    std::string text;                                 // newly releasable text, whole code points
+    int32_t token = -1;                               // -1 while still in prefill
     std::vector<TokenProbability> log_probabilities;  // chosen first, then the best n
     bool done = false;
 };

@@ -14,10 +14,10 @@
 namespace lumi {
 
 struct SamplerOptions {
-    float temperature = 1.0F;  // [0, 100]
-    int top_k = 64;            // 0 = off
-    float top_p = 0.95F;       // (0, 1]
-    float min_p = 0.0F;        // [0, 1]
+    float temperature = 1.0F;        // [0, 100]
+    int top_k = 64;                  // 0 = off
+    float top_p = 0.95F;             // (0, 1]
+    float min_p = 0.0F;              // [0, 1]
     float repeat_penalty = 1.0F;     // over the last repeat_window tokens; 1 = off
     float frequency_penalty = 0.0F;  // subtracted per occurrence
     float presence_penalty = 0.0F;   // subtracted once
@@ -41,7 +41,8 @@ class Sampler {
     // numeric error.
     Result<int32_t> sample(std::span<const float> logits, std::span<const int32_t> history);
     // log p(token) and the best n of the model's own distribution.
-    Result<std::vector<TokenProbability>> top_log_probabilities(std::span<const float> logits, int n) const;
+    Result<std::vector<TokenProbability>> top_log_probabilities(std::span<const float> logits,
+                                                                int n) const;
     static Result<float> log_probability(std::span<const float> logits, int32_t token);
 
   private:

@@ -17,11 +17,12 @@ enum class KvType : unsigned char { f16, f32, q8_0 };
 enum class FlashMode : unsigned char { automatic, on, off };
 
 struct SessionOptions {
-    int n_ctx = 4096;          // tokens a conversation can hold; capped to the model's own limit by create()
-    int n_batch = 512;         // tokens of one prefill chunk
+    int n_ctx =
+        4096;  // tokens a conversation can hold; capped to the model's own limit by create()
+    int n_batch = 512;  // tokens of one prefill chunk
     KvType kv_type = KvType::f16;
     FlashMode flash = FlashMode::automatic;  // "on" where the device lacks it is an error
-    bool exact = false;        // plain weights and plain attention: ggml's own products, for parity
+    bool exact = false;  // plain weights and plain attention: ggml's own products, for parity
 };
 
 // Adapters of a conversation. revision identifies the content (hash or counter): the cache is kept
@@ -42,7 +43,8 @@ struct SessionCounters {
 class Session {
   public:
     // Plans memory first; the plan's text is in the error when it does not fit.
-    static Result<std::unique_ptr<Session>> create(const Model & model, const SessionOptions & options);
+    static Result<std::unique_ptr<Session>> create(const Model & model,
+                                                   const SessionOptions & options);
     static Result<MemoryPlan> plan(const Model & model, const SessionOptions & options);
     ~Session();
 
@@ -68,10 +70,11 @@ class Session {
     std::span<const int32_t> tokens() const;
     void clear();
 
-    // Logits at every position of a fresh sequence (for eval, parity): calls visit(position, logits)
-    // in order. Replaces the session's sequence.
-    Status evaluate(std::span<const int32_t> tokens,
-                    const std::function<Status(int position, std::span<const float> logits)> & visit);
+    // Logits at every position of a fresh sequence (for eval, parity): calls visit(position,
+    // logits) in order. Replaces the session's sequence.
+    Status
+    evaluate(std::span<const int32_t> tokens,
+             const std::function<Status(int position, std::span<const float> logits)> & visit);
 
   private:
     struct Impl;

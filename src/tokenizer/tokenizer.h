@@ -1,6 +1,6 @@
 // Text to token ids and back, chosen by tokenizer.ggml.model: "gemma4" (rank-ordered BPE over raw
-// UTF-8) or "llama" (SentencePiece merges by score). Immutable after load; all methods are const and
-// may run on any thread. Invalid UTF-8 is encoded byte by byte, never refused.
+// UTF-8) or "llama" (SentencePiece merges by score). Immutable after load; all methods are const
+// and may run on any thread. Invalid UTF-8 is encoded byte by byte, never refused.
 #pragma once
 
 #include "gguf/gguf_file.h"
@@ -16,7 +16,12 @@ namespace lumi {
 using TokenId = int32_t;
 
 enum class TokenType : uint8_t {  // tokenizer.ggml.token_type, the format's numbers
-    normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6,
+    normal = 1,
+    unknown = 2,
+    control = 3,
+    user_defined = 4,
+    unused = 5,
+    byte = 6,
 };
 
 class Tokenizer {
@@ -45,7 +50,8 @@ class Tokenizer {
         plain,      // trusted text: user-defined texts only, as llama.cpp with parse_special=false
         untrusted,  // content from a user: neither
     };
-    virtual void encode(std::string_view text, Specials specials, std::vector<TokenId> & out) const = 0;
+    virtual void encode(std::string_view text, Specials specials,
+                        std::vector<TokenId> & out) const = 0;
     std::vector<TokenId> encode(std::string_view text, Specials specials) const {
         std::vector<TokenId> ids;
         encode(text, specials, ids);

@@ -11,8 +11,9 @@ namespace lumi {
 
 struct Sample {
     std::vector<int32_t> tokens;
-    std::vector<float> target_weight;  // per token: weight with which it is a target (0 = context only)
-    int line = 0;                      // where it came from, 1-based
+    std::vector<float>
+        target_weight;  // per token: weight with which it is a target (0 = context only)
+    int line = 0;       // where it came from, 1-based
     int n_targets() const;
 };
 
@@ -23,9 +24,9 @@ struct DatasetOptions {
 
 struct Dataset {
     std::vector<Sample> samples;
-    std::string format;          // "chat JSONL", "text JSONL", "plain text", ...
-    int split_samples = 0;       // samples longer than the window, cut into several
-    int skipped_samples = 0;     // samples without a target
+    std::string format;       // "chat JSONL", "text JSONL", "plain text", ...
+    int split_samples = 0;    // samples longer than the window, cut into several
+    int skipped_samples = 0;  // samples without a target
     uint64_t n_tokens() const;
     uint64_t n_targets() const;
 };
@@ -33,11 +34,11 @@ struct Dataset {
 // text: the file's content. JSONL with "messages" (OpenAI shape, per-message weight), "prompt" and
 // "completion", "text"; otherwise plain text, cut into windows. Errors name the line. Accepts CRLF
 // and a BOM. Zero usable samples is an error that says what was found.
-Result<Dataset> parse_dataset(std::string_view text, const ChatFormat & format, const Tokenizer & tokenizer,
-                              const DatasetOptions & options);
+Result<Dataset> parse_dataset(std::string_view text, const ChatFormat & format,
+                              const Tokenizer & tokenizer, const DatasetOptions & options);
 // Conversations given directly (the server).
-Result<Dataset> dataset_from_chats(std::span<const std::vector<Message>> chats, const ChatFormat & format,
-                                   const DatasetOptions & options);
+Result<Dataset> dataset_from_chats(std::span<const std::vector<Message>> chats,
+                                   const ChatFormat & format, const DatasetOptions & options);
 // Moves a share of the samples (at least one when there are two or more) into a validation set,
 // chosen by seed.
 Dataset split_validation(Dataset & dataset, double share, uint64_t seed);

@@ -21,16 +21,16 @@ struct TrainOptions {
     TargetSet targets;
     uint64_t seed = 42;
     int epochs = 3;
-    int max_steps = 0;         // 0 = epochs decide
+    int max_steps = 0;  // 0 = epochs decide
     float learning_rate = 1e-4F;
     LrSchedule schedule = LrSchedule::cosine;
     int warmup_steps = 5;
     float beta1 = 0.9F, beta2 = 0.999F, epsilon = 1e-8F, weight_decay = 0.0F;
-    float clip_norm = 1.0F;    // 0 = off
-    int batch_samples = 8;     // samples of one optimiser step (accumulated)
+    float clip_norm = 1.0F;  // 0 = off
+    int batch_samples = 8;   // samples of one optimiser step (accumulated)
     int window_tokens = 512;
     bool recompute = true;
-    bool portable = false;     // plain ggml products even on the CPU (tests)
+    bool portable = false;  // plain ggml products even on the CPU (tests)
     double slice_seconds = 0.02;
     Status check() const;
 };
@@ -39,10 +39,10 @@ struct TrainProgress {
     enum class Event : unsigned char { slice, step, validation, epoch, done };
     Event event = Event::slice;
     int step = 0, total_steps = 0;
-    int epoch = 0;             // 1-based while running
-    double loss = 0;           // per supervised token: of the step, or of the validation set
+    int epoch = 0;    // 1-based while running
+    double loss = 0;  // per supervised token: of the step, or of the validation set
     double smoothed_loss = 0;
-    double grad_norm = 0;      // before clipping
+    double grad_norm = 0;  // before clipping
     double learning_rate = 0;
     uint64_t tokens_done = 0, targets_done = 0;
     double seconds = 0, eta_seconds = 0;
@@ -51,7 +51,8 @@ struct TrainProgress {
 
 struct TrainSummary {
     std::vector<double> epoch_train_loss;
-    std::vector<double> epoch_validation_loss;  // [0] is before training when a validation set exists
+    std::vector<double>
+        epoch_validation_loss;  // [0] is before training when a validation set exists
     int steps = 0;
     double seconds = 0;
     uint64_t tokens = 0;
@@ -60,11 +61,13 @@ struct TrainSummary {
 
 class Trainer {
   public:
-    // Plans memory, builds the optimiser state; init continues from an adapter (its rank and alpha win).
-    static Result<std::unique_ptr<Trainer>> create(const Model & model, Dataset train, Dataset validation,
-                                                   const TrainOptions & options, const AdapterData * init);
-    static Result<MemoryPlan> plan(const Model & model, const TrainOptions & options, int longest_sample,
-                                   int most_targets);
+    // Plans memory, builds the optimiser state; init continues from an adapter (its rank and alpha
+    // win).
+    static Result<std::unique_ptr<Trainer>> create(const Model & model, Dataset train,
+                                                   Dataset validation, const TrainOptions & options,
+                                                   const AdapterData * init);
+    static Result<MemoryPlan> plan(const Model & model, const TrainOptions & options,
+                                   int longest_sample, int most_targets);
     ~Trainer();
 
     // The next slice. After Event::done further calls return done again. A numeric error leaves the
@@ -74,8 +77,8 @@ class Trainer {
     // Finishes the current step and ends early (Ctrl-C).
     void request_stop();
 
-    // The adapter as of the last completed step (best validation loss when there is a validation set
-    // and training is done).
+    // The adapter as of the last completed step (best validation loss when there is a validation
+    // set and training is done).
     Result<AdapterData> adapter() const;
     const TrainSummary & summary() const;
 
@@ -92,7 +95,8 @@ struct EvalResult {
     uint64_t targets = 0;
     std::vector<double> sample_loss;
 };
-Result<EvalResult> evaluate_dataset(const Model & model, const Dataset & dataset, const LoraView & loras,
-                                    bool portable, const CancelToken * cancel);
+Result<EvalResult> evaluate_dataset(const Model & model, const Dataset & dataset,
+                                    const LoraView & loras, bool portable,
+                                    const CancelToken * cancel);
 
 }  // namespace lumi

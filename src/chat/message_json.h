@@ -1,0 +1,26 @@
+// Conversations in OpenAI's JSON shape, read for the server and for training data alike.
+#pragma once
+
+#include "chat/message.h"
+
+#include <lumi/error.h>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string_view>
+#include <vector>
+
+namespace lumi {
+
+// json: the "messages" array. content may be a string, null beside tool calls, or a list of text
+// parts; arguments of tool calls may be a JSON text or an object. Roles: system, developer, user,
+// assistant, model, tool. Errors name the path, e.g. messages[2].content.
+Result<std::vector<Message>> messages_from_json(const nlohmann::json & json);
+
+// json: the "tools" array of {"type":"function","function":{name, description, parameters}}.
+Result<std::vector<Tool>> tools_from_json(const nlohmann::json & json);
+
+// Parses text; the error holds what the parser said and the byte, never the text itself.
+Result<nlohmann::json> parse_json(std::string_view text);
+
+}  // namespace lumi
