@@ -45,6 +45,15 @@ struct TensorInfo {
     uint64_t n_bytes = 0;
 };
 
+// One metadata value as the file stores it.
+struct GgufValue {
+    std::string_view key;
+    GgufType type = GgufType::u8;     // array for arrays
+    GgufType element = GgufType::u8;  // of an array; the type itself otherwise
+    uint64_t count = 1;               // elements of an array
+    std::span<const std::byte> data;  // the elements, unaligned; strings with their 64-bit lengths
+};
+
 class GgufFile {
   public:
     // Maps and checks path.
@@ -64,8 +73,9 @@ class GgufFile {
     // also an error, so ask has() first for optional ones. Integer getters accept every integer
     // type whose value fits; get_f32 accepts f32 and f64; views live as long as the object.
     bool has(std::string_view key) const;
-    std::vector<std::string_view> keys() const;            // in file order
-    Result<GgufType> type_of(std::string_view key) const;  // array for arrays
+    const GgufValue * find_value(std::string_view key) const;  // null when absent
+    std::vector<std::string_view> keys() const;                // in file order
+    Result<GgufType> type_of(std::string_view key) const;      // array for arrays
     bool is_array(std::string_view key) const;
     Result<uint64_t> array_length(std::string_view key) const;
     Result<std::string_view> get_string(std::string_view key) const;
