@@ -18,6 +18,8 @@ if(parts)
     add_library(lumi_shared SHARED EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/cmake/shared.cpp")
     list(JOIN parts "," whole)
     target_link_libraries(lumi_shared PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${whole}>")
+    # The parts link each other without that feature; the override makes the two agree.
+    set_target_properties(lumi_shared PROPERTIES LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${whole}")
     target_include_directories(lumi_shared INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
     target_compile_features(lumi_shared INTERFACE cxx_std_20)
     set_target_properties(lumi_shared PROPERTIES OUTPUT_NAME lumi EXPORT_NAME lumi
