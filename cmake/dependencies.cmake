@@ -1,5 +1,12 @@
 # Libraries from the system's packages; tools/setup installs them. ggml has a file of its own.
-find_package(dnnl REQUIRED)
+
+# oneDNN's own CMake package asks for OpenCL's development files, which its CPU side never uses.
+find_path(DNNL_INCLUDE_DIR dnnl.hpp REQUIRED)
+find_library(DNNL_LIBRARY dnnl REQUIRED)
+add_library(DNNL::dnnl UNKNOWN IMPORTED)
+set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION "${DNNL_LIBRARY}"
+    INTERFACE_INCLUDE_DIRECTORIES "${DNNL_INCLUDE_DIR}")
+
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 REQUIRED)
 
