@@ -15,11 +15,10 @@ set(parts ${LUMI_PARTS})
 list(REMOVE_ITEM parts server cli)
 if(parts)
     list(TRANSFORM parts PREPEND lumi_)
-    add_library(lumi_shared SHARED EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/cmake/shared.cpp")
-    list(JOIN parts "," whole)
-    target_link_libraries(lumi_shared PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${whole}>")
-    # The parts link each other without that feature; the override makes the two agree.
-    set_target_properties(lumi_shared PROPERTIES LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${whole}")
+    # The objects themselves, so that nothing is dropped; linking the parts too brings what they need.
+    list(TRANSFORM parts REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
+    add_library(lumi_shared SHARED EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/cmake/shared.cpp" ${objects})
+    target_link_libraries(lumi_shared PRIVATE ${parts})
     target_include_directories(lumi_shared INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
     target_compile_features(lumi_shared INTERFACE cxx_std_20)
     set_target_properties(lumi_shared PROPERTIES OUTPUT_NAME lumi EXPORT_NAME lumi
