@@ -1,6 +1,7 @@
 // Writes a GGUF v3 file: metadata first, then tensors in the order they were declared. Refuses
 // duplicate keys and tensors and non-finite F32/F16/BF16 data. The file appears under its name only
-// after fsync, rename and a reopen through GgufFile that checks it.
+// after a reopen through GgufFile that checks it, fsync and rename; until then, and on any failure,
+// the old file stays as it was.
 #pragma once
 
 #include "gguf/gguf_file.h"
@@ -27,7 +28,8 @@ class GgufWriter {
     void set_i32s(std::string key, std::span<const int32_t> values);
     void set_f32s(std::string key, std::span<const float> values);
     void set_bools(std::string key, const std::vector<bool> & values);
-    // Copies one key of another file with its exact type and bytes.
+    // Copies one key of another file with its exact type and bytes. general.alignment is left out:
+    // this writer always aligns to 32 bytes.
     Status copy_key(const GgufFile & from, std::string_view key);
 
     // A tensor whose bytes live until write() returns.
@@ -39,7 +41,7 @@ class GgufWriter {
     using Producer = std::function<Status(uint64_t first_row, std::span<std::byte> rows)>;
     void add_tensor(std::string name, ggml_type type, std::span<const int64_t> ne, Producer fill);
 
-    Status write(const std::string & path);
+    Status write(const std::string & path, const FileOps & ops = system_file_ops());
 
   private:
     struct Impl;
