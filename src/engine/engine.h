@@ -7,6 +7,7 @@
 #include "train/trainer.h"
 
 #include <future>
+#include <memory>
 #include <optional>
 
 namespace lumi {
@@ -17,8 +18,8 @@ struct EngineOptions {
 };
 
 struct TextRequest {
-    std::vector<Message> messages;  // either messages ...
-    std::string prompt;             // ... or a raw prompt (BOS is added, specials parsed as text)
+    std::vector<Message> messages;  // a conversation ...
+    std::string prompt;             // ... or a raw prompt (BOS is added, control texts are parsed)
     bool is_chat = false;
     bool think = false;
     std::vector<Tool> tools;
@@ -26,70 +27,81 @@ struct TextRequest {
     bool use_memory = true;  // apply the published adapter
 };
 
-// Called on the compute thread; returning false cancels the request.
-struct TextSink {
-    std::function<bool(const OutputDelta & delta, const GenerationStep & step)> on_delta;
-};
+// Called on the compute thread for every piece; returning false cancels the request.
+using TextSink = std::function<bool(const OutputDelta & delta, const GenerationStep & step)>;
 
 struct TextResult {
-    std::string content;
-    std::string reasoning;
-    std::vector<ToolCall> tool_calls;
+    OutputDelta output;  // everything that was said
     std::vector<int32_t> tokens;
     FinishReason finish = FinishReason::none;
     GenerationTimes times;
     std::string revision;  // of the adapter that answered; empty for the base
+    std::string stop_text;
 };
 
 struct TrainRequest {
     std::vector<std::vector<Message>> chats;
     std::string corpus;  // JSONL or plain text, see train/dataset.h
     TrainOptions options;
+    std::string targets;  // as parse_targets takes them; empty = all
+    bool assistant_only = true;
     double validation_share = 0.0;
     bool from_base = false;  // false: continue from the published revision
 };
 
 struct TrainResult {
-    std::string job;
     std::string revision;
+    int samples = 0;
     TrainSummary summary;
 };
 
 struct EngineStatus {
     std::string model_name;
+    std::string device;
     std::string revision;  // published adapter, empty for none
+    uint64_t adapter_parameters = 0;
     bool training = false;
-    TrainProgress training_progress;
+    TrainProgress progress;
     int queued = 0;
     uint64_t requests_done = 0;
-    uint64_t memory_bytes = 0;  // of the published adapter
+    int n_ctx = 0;
 };
 
+// What the server and the command line need of a resident model. Thread-safe. A scripted
+// implementation stands in for it in server tests.
 class Engine {
   public:
-    static Result<std::unique_ptr<Engine>> open(GgufFile file, const EngineOptions & options);
-    ~Engine();  // cancels what runs and joins the thread
+    virtual ~Engine() = default;
 
-    const Model & model() const;
-    const Tokenizer & tokenizer() const;
-    const ChatFormat * chat_format() const;  // null when the family has no renderer
-
-    // Any thread. The future is ready when the job ended; cancel may be set at any time.
-    std::future<Result<TextResult>> submit(TextRequest request, TextSink sink,
-                                           std::shared_ptr<CancelToken> cancel);
-    std::future<Result<TrainResult>> train(TrainRequest request,
-                                           std::function<void(const TrainProgress &)> on_progress,
-                                           std::shared_ptr<CancelToken> cancel);
+    // Futures are ready when the job ended. cancel may be set at any time, from any thread.
+    virtual std::future<Result<TextResult>> submit(TextRequest request, TextSink sink,
+                                                   std::shared_ptr<CancelToken> cancel) = 0;
+    virtual std::future<Result<TrainResult>>
+    train(TrainRequest request, std::function<void(const TrainProgress &)> on_progress,
+          std::shared_ptr<CancelToken> cancel) = 0;
     // Publishes no adapter: the base answers again, bit for bit.
-    std::future<Status> clear_memory();
-    std::future<Status> load_memory(AdapterData adapter, float scale, std::string revision);
-    Result<AdapterData> memory() const;  // the published adapter; error when none
-    EngineStatus status() const;
-
-  private:
-    struct Impl;
-    explicit Engine(std::unique_ptr<Impl> impl);
-    std::unique_ptr<Impl> impl_;
+    virtual std::future<Status> clear_memory() = 0;
+    virtual std::future<Status> load_memory(AdapterData adapter, float scale) = 0;
+    virtual Result<AdapterData> memory() const = 0;  // the published adapter; error when none
+    virtual EngineStatus status() const = 0;
 };
+
+// A model with everything needed to use it on one thread; what the command line works with.
+struct LoadedModel {
+    std::unique_ptr<Model> model;
+    std::unique_ptr<Tokenizer> tokenizer;
+    std::optional<ChatFormat> chat;  // none when the family has no renderer (raw prompts only)
+    std::string chat_error;          // why not
+};
+Result<LoadedModel> load_model(GgufFile file, const ModelOptions & options);
+
+// Default sampling for this model: general.sampling.* and the suppressed tokens.
+SamplerOptions default_sampler(const LoadedModel & loaded);
+
+// The prompt's ids: the rendered conversation, or BOS and the raw text.
+Result<std::vector<int32_t>> prompt_tokens(const LoadedModel & loaded, const TextRequest & request);
+
+// Takes the loaded model and starts the compute thread; cancelled and joined on destruction.
+Result<std::unique_ptr<Engine>> start_engine(LoadedModel loaded, const SessionOptions & options);
 
 }  // namespace lumi

@@ -1,0 +1,243 @@
+// The only file that includes cpp-httplib (0.11 and newer).
+#include "server/http.h"
+
+#include "base/log.h"
+#include "base/utf8.h"
+
+#include <httplib.h>
+#include <nlohmann/json.hpp>
+#include <sys/socket.h>
+
+#include <map>
+
+namespace lumi {
+
+namespace {
+
+// The connection the current worker thread serves; -1 outside of one.
+thread_local socket_t current_socket = INVALID_SOCKET;
+
+bool socket_closed(socket_t socket) {
+    if (socket == INVALID_SOCKET) {
+        return false;
+    }
+    char byte = 0;
+    const ssize_t n = ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+// Remembers the socket of the connection being served, which old versions hide from handlers.
+class PeerAwareServer : public httplib::Server {
+#ifndef LUMI_HTTPLIB_HAS_CONNECTION_CLOSED
+    bool process_and_close_socket(socket_t socket) override {
+        current_socket = socket;
+        const bool ok = httplib::detail::process_server_socket(
+            svr_sock_, socket, keep_alive_max_count_, keep_alive_timeout_sec_, read_timeout_sec_,
+            read_timeout_usec_, write_timeout_sec_, write_timeout_usec_,
+            [this](httplib::Stream & stream, bool close, bool & closed) {
+                return process_request(stream, close, closed, nullptr);
+            });
+        current_socket = INVALID_SOCKET;
+        httplib::detail::shutdown_socket(socket);
+        httplib::detail::close_socket(socket);
+        return ok;
+    }
+#endif
+};
+
+std::string error_body(std::string_view message, std::string_view type, std::string_view code) {
+    nlohmann::json body;
+    body["error"] = {
+        {"message", utf8_sanitized(message)}, {"type", type}, {"code", code}, {"param", nullptr}};
+    return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+bool loopback_name(std::string_view host) {
+    if (!host.empty() && host.front() == '[') {
+        return host.substr(0, host.find(']') + 1) == "[::1]";
+    }
+    const std::string_view name = host.substr(0, host.find(':'));
+    return name == "localhost" || name == "127.0.0.1";
+}
+
+bool is_loopback_bind(const std::string & host) {
+    return host == "127.0.0.1" || host == "localhost" || host == "::1";
+}
+
+}  // namespace
+
+HttpReply json_error(int status, std::string_view message, std::string_view type,
+                     std::string_view code) {
+    HttpReply reply;
+    reply.status = status;
+    reply.body = error_body(message, type, code);
+    return reply;
+}
+
+HttpReply error_reply(const Error & error) {
+    switch (error.kind) {
+    case ErrorKind::invalid_argument:
+    case ErrorKind::invalid_file:
+    case ErrorKind::unsupported:
+        return json_error(400, error.message, "invalid_request_error", error_kind_name(error.kind));
+    case ErrorKind::out_of_memory:
+        return json_error(503, error.message, "server_error", error_kind_name(error.kind));
+    case ErrorKind::cancelled:
+        return json_error(499, error.message, "cancelled", error_kind_name(error.kind));
+    default:
+        return json_error(500, error.message, "server_error", error_kind_name(error.kind));
+    }
+}
+
+struct HttpServer::Impl {
+    HttpOptions options;
+    PeerAwareServer server;
+    std::map<std::string, std::map<std::string, Handler>> routes;  // path -> method -> handler
+
+    // What is wrong with the request before any handler sees it; status 0 when nothing is.
+    HttpReply refuse(const httplib::Request & request) const {
+        if (request.has_header("Transfer-Encoding") && request.has_header("Content-Length")) {
+            return json_error(400, "both Content-Length and Transfer-Encoding are set",
+                              "invalid_request_error", "bad_framing");
+        }
+        if (is_loopback_bind(options.host)) {
+            // A page on the web may reach 127.0.0.1 through DNS; its Host or Origin gives it away.
+            if (!loopback_name(request.get_header_value("Host"))) {
+                return json_error(403,
+                                  "the Host header must name this machine (localhost or 127.0.0.1)",
+                                  "invalid_request_error", "bad_host");
+            }
+        }
+        const std::string origin = request.get_header_value("Origin");
+        if (!origin.empty() && origin != "http://" + request.get_header_value("Host")) {
+            return json_error(403, "requests from other web origins are not allowed",
+                              "invalid_request_error", "bad_origin");
+        }
+        HttpReply fine;
+        fine.status = 0;
+        return fine;
+    }
+
+    HttpReply dispatch(const httplib::Request & request) const {
+        const auto path = routes.find(request.path);
+        if (path == routes.end()) {
+            return json_error(404, "no such path: " + request.path, "invalid_request_error",
+                              "not_found");
+        }
+        const std::string method = request.method == "HEAD" ? "GET" : request.method;
+        const auto handler = path->second.find(method);
+        if (handler == path->second.end()) {
+            std::string allowed;
+            for (const auto & [name, unused] : path->second) {
+                allowed += (allowed.empty() ? "" : ", ") + name;
+            }
+            HttpReply reply = json_error(405, "method not allowed here; allowed: " + allowed,
+                                         "invalid_request_error", "method_not_allowed");
+            reply.headers.emplace_back("Allow", allowed);
+            return reply;
+        }
+        HttpRequest ours;
+        ours.method = method;
+        ours.path = request.path;
+        ours.body = request.body;
+#ifdef LUMI_HTTPLIB_HAS_CONNECTION_CLOSED
+        ours.peer_closed = request.is_connection_closed;
+#else
+        ours.peer_closed = [socket = current_socket] { return socket_closed(socket); };
+#endif
+        return handler->second(ours);
+    }
+
+    void answer(const httplib::Request & request, httplib::Response & response) const {
+        HttpReply reply = refuse(request);
+        if (reply.status == 0) {
+            try {
+                reply = dispatch(request);
+            } catch (const std::exception & e) {
+                log(LogLevel::error, std::string("handler of ") + request.path + ": " + e.what());
+                reply = json_error(500, "internal error", "server_error", "internal");
+            }
+        }
+        response.status = reply.status;
+        for (const auto & [name, value] : reply.headers) {
+            response.set_header(name, value);
+        }
+        if (!reply.stream) {
+            response.set_content(reply.body, reply.content_type);
+            return;
+        }
+        response.set_chunked_content_provider(
+            reply.content_type,
+            [stream = std::move(reply.stream)](size_t, httplib::DataSink & sink) {
+                stream([&sink](std::string_view piece) {
+                    return sink.is_writable() && sink.write(piece.data(), piece.size());
+                });
+                sink.done();
+                return true;
+            });
+    }
+};
+
+HttpServer::HttpServer(HttpOptions options) : impl_(std::make_unique<Impl>()) {
+    impl_->options = std::move(options);
+    PeerAwareServer & server = impl_->server;
+    const int threads = impl_->options.max_connections;
+    server.new_task_queue = [threads] {
+        return new httplib::ThreadPool(static_cast<size_t>(threads));
+    };
+    server.set_payload_max_length(impl_->options.max_body_bytes);
+    server.set_read_timeout(impl_->options.idle_seconds);
+    server.set_write_timeout(impl_->options.idle_seconds);
+    server.set_keep_alive_timeout(5);
+    server.set_tcp_nodelay(true);
+    const auto handler = [this](const httplib::Request & request, httplib::Response & response) {
+        impl_->answer(request, response);
+    };
+    server.Get(".*", handler);
+    server.Post(".*", handler);
+    server.Put(".*", handler);
+    server.Delete(".*", handler);
+    server.Patch(".*", handler);
+    server.Options(".*", handler);
+    // Errors that arise before a handler runs (bad framing, too large) get the same JSON shape.
+    server.set_error_handler([](const httplib::Request &, httplib::Response & response) {
+        if (!response.body.empty()) {
+            return;
+        }
+        const char * text =
+            response.status == 413 ? "the request body is too large" : "the request cannot be read";
+        response.set_content(error_body(text, "invalid_request_error", "bad_request"),
+                             "application/json");
+    });
+}
+
+HttpServer::~HttpServer() = default;
+
+void HttpServer::add(const std::string & method, const std::string & path, Handler handler) {
+    impl_->routes[path][method] = std::move(handler);
+}
+
+Result<int> HttpServer::bind() {
+    HttpOptions & options = impl_->options;
+    if (options.port == 0) {
+        options.port = impl_->server.bind_to_any_port(options.host);
+        if (options.port > 0) {
+            return options.port;
+        }
+    } else if (impl_->server.bind_to_port(options.host, options.port)) {
+        return options.port;
+    }
+    return Error{ErrorKind::io, "cannot listen on " + options.host + ":" +
+                                    std::to_string(options.port) +
+                                    " (is the port in use? choose another with --port)"};
+}
+
+void HttpServer::serve() {
+    impl_->server.listen_after_bind();
+}
+
+void HttpServer::stop() {
+    impl_->server.stop();
+}
+
+}  // namespace lumi
