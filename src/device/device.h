@@ -6,7 +6,7 @@
 
 #include <lumi/error.h>
 
-#include <span>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +58,10 @@ class Device {
 
   private:
     Device() = default;
+    void start_threads(ggml_backend_dev_t cpu);
+
+    // The CPU's threads stay between graphs; declared first because the backend uses them.
+    std::unique_ptr<ggml_threadpool, void (*)(ggml_threadpool_t)> threads_{nullptr, nullptr};
     GgmlBackend backend_;
     std::string name_;
     bool is_cpu_ = true;
