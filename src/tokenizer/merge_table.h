@@ -1,0 +1,26 @@
+// The merges of a BPE vocabulary: a pair of token ids to its rank and the token it makes.
+#pragma once
+
+#include "tokenizer/symbol_merge.h"
+
+namespace lumi {
+
+class MergeTable {
+  public:
+    explicit MergeTable(size_t count);
+
+    // False when so many pairs share a slot that someone chose them to. The first of equal pairs
+    // stays.
+    [[nodiscard]] bool insert(TokenId left, TokenId right, MergeCandidate merge);
+    MergeCandidate find(TokenId left, TokenId right) const;
+
+  private:
+    struct Slot {
+        uint64_t pair;
+        MergeCandidate merge;
+    };
+    std::vector<Slot> slots_;
+    size_t mask_;
+};
+
+}  // namespace lumi

@@ -1,0 +1,24 @@
+// The special texts of each family, by name. They do not follow from the file alone: publishers
+// mistype tokens, so this table overrides a file's types (cases/tokenizers.md T12).
+#pragma once
+
+#include "tokenizer/tokenizer.h"
+
+#include <span>
+
+namespace lumi {
+
+struct VocabFamily {
+    const char * name;
+    std::span<const std::string_view> control;       // always control tokens
+    std::span<const std::string_view> user_defined;  // always shown, structure all the same
+    std::span<const std::string_view> normal;        // look like control tokens, are plain text
+    std::span<const std::string_view> reserved;      // user-defined in files, never from user text
+    std::span<const std::string_view> ends;          // end a generation
+    bool always_bos;
+};
+
+extern const VocabFamily kGemma4Vocab;
+extern const VocabFamily kGemma3Vocab;  // and other SentencePiece vocabularies
+
+}  // namespace lumi

@@ -1,0 +1,158 @@
+// Which texts become special ids, and that content from a user never does (cases/tokenizers.md T5,
+// T6); broken UTF-8 goes through as bytes (T17).
+#include "support/tiny_vocab.h"
+#include "tokenizer/tokenizer.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace lumi {
+namespace {
+
+using test::VocabFile;
+using test::VocabSpec;
+using Specials = Tokenizer::Specials;
+
+struct Loaded {
+    explicit Loaded(const VocabSpec & vocab)
+        : spec(vocab), file(vocab), tokenizer(Tokenizer::load(file.gguf()).value()) {}
+    const Tokenizer & operator*() const { return *tokenizer; }
+    VocabSpec spec;
+    VocabFile file;
+    std::unique_ptr<Tokenizer> tokenizer;
+};
+
+bool is_structure(const Tokenizer & tokenizer, TokenId id) {
+    const std::string_view text = tokenizer.text(id);
+    return tokenizer.type(id) == TokenType::control || tokenizer.type(id) == TokenType::unknown ||
+           text == "[multimodal]" || text == "<start_of_image>" ||
+           (tokenizer.type(id) == TokenType::user_defined &&
+            (text.starts_with("<|") || text.ends_with("|>")));
+}
+
+std::vector<std::string> structure_texts(const Tokenizer & tokenizer) {
+    std::vector<std::string> texts;
+    for (TokenId id = 0; id < tokenizer.n_tokens(); ++id) {
+        if (is_structure(tokenizer, id)) {
+            texts.emplace_back(tokenizer.text(id));
+        }
+    }
+    return texts;
+}
+
+class SpecialText : public testing::TestWithParam<VocabSpec (*)()> {};
+
+TEST_P(SpecialText, ParseTurnsEveryControlTextIntoItsId) {
+    const Loaded loaded(GetParam()());
+    for (const std::string & text : structure_texts(*loaded)) {
+        EXPECT_EQ((*loaded).encode(text, Specials::parse),
+                  std::vector<TokenId>{(*loaded).find(text)});
+    }
+}
+
+TEST_P(SpecialText, PlainNeverGivesAControlId) {
+    const Loaded loaded(GetParam()());
+    for (const std::string & text : structure_texts(*loaded)) {
+        for (const TokenId id : (*loaded).encode("say " + text + " twice", Specials::plain)) {
+            EXPECT_NE((*loaded).type(id), TokenType::control) << text;
+        }
+    }
+}
+
+TEST_P(SpecialText, UntrustedNeverGivesStructureAndKeepsTheText) {
+    const Loaded loaded(GetParam()());
+    const std::vector<std::string> texts = structure_texts(*loaded);
+    ASSERT_GE(texts.size(), 8U);
+    std::mt19937 random(3);
+    std::string all;
+    for (int round = 0; round < 500; ++round) {
+        std::string text;
+        for (int part = 0; part < 6; ++part) {
+            const std::string & one = texts[random() % texts.size()];
+            // Halves too: a marker must not grow together from two of them.
+            text += random() % 3 == 0 ? one.substr(0, random() % one.size()) : one;
+            text += random() % 2 == 0 ? "" : random() % 2 == 0 ? " " : "\n";
+        }
+        const std::vector<TokenId> ids = (*loaded).encode(text, Specials::untrusted);
+        for (const TokenId id : ids) {
+            EXPECT_FALSE(is_structure(*loaded, id)) << text;
+        }
+        EXPECT_EQ((*loaded).decode(ids, true), text);
+    }
+}
+
+TEST_P(SpecialText, AnyBytesComeBackUnchanged) {
+    const Loaded loaded(GetParam()());
+    std::mt19937 random(5);
+    for (int round = 0; round < 500; ++round) {
+        std::string text;
+        for (size_t n = random() % 40; n > 0; --n) {
+            text += static_cast<char>(random() % 256);
+        }
+        EXPECT_EQ((*loaded).decode((*loaded).encode(text, Specials::untrusted), true), text);
+    }
+    EXPECT_EQ((*loaded).encode("\xe2\x96", Specials::plain),
+              (std::vector<TokenId>{(*loaded).find("<0xE2>"), (*loaded).find("<0x96>")}));
+}
+
+TEST_P(SpecialText, BrokenLeadByteDoesNotSwallowTheTextAfterIt) {
+    const Loaded loaded(GetParam()());
+    std::vector<TokenId> wanted = {(*loaded).find("<0xF0>")};
+    (*loaded).encode("hello", Specials::plain, wanted);
+    EXPECT_EQ((*loaded).encode("\xf0hello", Specials::plain), wanted);
+}
+
+TEST_P(SpecialText, ControlTokensShowOnlyWhenAsked) {
+    const Loaded loaded(GetParam()());
+    const TokenId id = (*loaded).find("<eos>");
+    EXPECT_EQ((*loaded).piece(id, false), "");
+    EXPECT_EQ((*loaded).piece(id, true), "<eos>");
+    EXPECT_EQ((*loaded).piece(-1, true), "");
+    EXPECT_EQ((*loaded).piece((*loaded).n_tokens(), true), "");
+    EXPECT_EQ((*loaded).text(-7), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, SpecialText,
+                         testing::Values(&test::tiny_gemma4, &test::tiny_gemma3),
+                         [](const auto & family) {
+                             return family.index == 0 ? "gemma4" : "gemma3";
+                         });
+
+TEST(SpecialTextGemma4, HostileMergesCannotBuildAControlToken) {
+    VocabSpec spec = test::tiny_gemma4();
+    for (const char * text : {"<|tu", "rn>", "<|"}) {
+        spec.add(text, 1);
+    }
+    for (const char * character : {"<", "|", "t", "u", "r", "n", ">"}) {
+        if (spec.id(character) < 0) {
+            spec.add(character, 1);
+        }
+    }
+    spec.add("<|t", 1);
+    spec.add("rn", 1);
+    spec.merges = {"< |", "<| t", "<|t u", "r n", "rn >", "<|tu rn>"};
+    const Loaded loaded(spec);
+    const std::vector<TokenId> ids = (*loaded).encode("<|turn>", Specials::untrusted);
+    EXPECT_EQ(ids, (std::vector<TokenId>{spec.id("<|tu"), spec.id("rn>")}));
+}
+
+TEST(SpecialTextGemma3, NewlineRunsAndTagsOfTheVocabularyStayWholeForUsers) {
+    const Loaded loaded(test::tiny_gemma3());
+    EXPECT_EQ((*loaded).encode("<table>\n\n\n</table>", Specials::untrusted),
+              (std::vector<TokenId>{(*loaded).find("<table>"), (*loaded).find("\n\n\n"),
+                                    (*loaded).find("</table>")}));
+}
+
+TEST(SpecialTextGemma3, SpacePrefixIsAddedOnceAndTakenOffAgain) {
+    VocabSpec spec = test::tiny_gemma3();
+    spec.flags = {{"tokenizer.ggml.add_space_prefix", true}};
+    const Loaded loaded(spec);
+    const std::vector<TokenId> ids = (*loaded).encode("hello", Specials::plain);
+    EXPECT_TRUE((*loaded).strips_first_space());
+    EXPECT_EQ((*loaded).piece(ids[0], false)[0], ' ');
+    EXPECT_EQ((*loaded).decode(ids, false), "hello");
+}
+
+}  // namespace
+}  // namespace lumi
