@@ -1,9 +1,9 @@
-# Finds ggml >= 0.25: an installed package first, else what tools/setup left in .deps/ggml
+# Finds ggml, 0.25 to 1.x: an installed package first, else what tools/setup left in .deps/ggml
 # (include/, lib/). Makes lumi_ggml, LUMI_GGML_BACKEND_DIR (where the dynamic backends are; empty:
 # where ggml itself looks) and LUMI_GGML_BUNDLED (ON: the libraries are ours to install).
-find_package(ggml 0.25 QUIET)
+find_package(ggml QUIET)  # its version file accepts one major version only
 add_library(lumi_ggml INTERFACE)
-if(ggml_FOUND)
+if(ggml_FOUND AND ggml_VERSION VERSION_GREATER_EQUAL 0.25 AND ggml_VERSION VERSION_LESS 2)
     message(STATUS "ggml ${ggml_VERSION}: ${ggml_DIR}")
     target_link_libraries(lumi_ggml INTERFACE ggml::ggml)
     set(LUMI_GGML_BUNDLED OFF)
@@ -11,7 +11,7 @@ if(ggml_FOUND)
 else()
     set(root "${LUMI_DEPS}/ggml")
     if(NOT EXISTS "${root}/include/ggml.h")
-        message(FATAL_ERROR "ggml >= 0.25 not found. Run tools/setup first (it fills ${root}).")
+        message(FATAL_ERROR "No ggml from 0.25 to 1.x found. Run tools/setup first (it fills ${root}).")
     endif()
     message(STATUS "ggml: prebuilt, ${root}")
     file(GLOB ggml_main "${root}/lib/libggml.so" "${root}/lib/libggml.v*.so" "${root}/lib/libggml.*.v*.so")

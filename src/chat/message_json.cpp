@@ -15,7 +15,9 @@ Error bad(const std::string & path, const std::string & found, const std::string
     return {ErrorKind::invalid_argument, path + ": " + found + "; allowed: " + allowed};
 }
 
-std::string type_text(const json & value) { return std::string("found ") + value.type_name(); }
+std::string type_text(const json & value) {
+    return std::string("found ") + value.type_name();
+}
 
 Result<Role> role_from(const std::string & name, const std::string & path) {
     if (name == "system" || name == "developer") {
@@ -69,7 +71,8 @@ Result<std::string> content_from(const json & message, const std::string & path)
         }
         if (LUMI_TRY(text_member(part, "type", part_path)) != "text") {
             return Error{ErrorKind::unsupported,
-                         part_path + ".type: only text parts can be read; images and audio are not yet"};
+                         part_path +
+                             ".type: only text parts can be read; images and audio are not yet"};
         }
         text += LUMI_TRY(text_member(part, "text", part_path));
     }
@@ -100,9 +103,10 @@ Result<ToolCall> tool_call_from(const json & value, const std::string & path) {
             return bad(path + ".function.arguments", type_text(parsed), "a JSON object");
         }
     } else if (arguments->is_object()) {
-        call.arguments = arguments->dump(-1, ' ', false, json::error_handler_t::replace);
+        call.arguments = json_text(*arguments);
     } else {
-        return bad(path + ".function.arguments", type_text(*arguments), "a JSON object or its text");
+        return bad(path + ".function.arguments", type_text(*arguments),
+                   "a JSON object or its text");
     }
     return call;
 }
@@ -119,7 +123,8 @@ Result<Message> message_from(const json & value, const std::string & path) {
     message.tool_call_id = LUMI_TRY(text_member(value, "tool_call_id", path));
     message.name = LUMI_TRY(text_member(value, "name", path));
     if (const auto weight = value.find("weight"); weight != value.end() && !weight->is_null()) {
-        if (!weight->is_number() || !(weight->get<double>() >= -1.0 && weight->get<double>() <= 100.0)) {
+        if (!weight->is_number() ||
+            !(weight->get<double>() >= -1.0 && weight->get<double>() <= 100.0)) {
             return bad(path + ".weight", weight->is_number() ? "out of range" : type_text(*weight),
                        "a number from -1 to 100");
         }
@@ -159,7 +164,8 @@ Result<std::vector<Tool>> tools_from_json(const json & value) {
     std::vector<Tool> tools;
     for (size_t i = 0; i < value.size(); ++i) {
         const std::string path = "tools[" + std::to_string(i) + "]";
-        if (!value[i].is_object() || !value[i].contains("function") || !value[i]["function"].is_object()) {
+        if (!value[i].is_object() || !value[i].contains("function") ||
+            !value[i]["function"].is_object()) {
             return bad(path, "no function object", "{type: function, function: {name, ...}}");
         }
         const json & function = value[i]["function"];
@@ -170,7 +176,7 @@ Result<std::vector<Tool>> tools_from_json(const json & value) {
         }
         tool.description = LUMI_TRY(text_member(function, "description", path + ".function"));
         if (const auto schema = function.find("parameters"); schema != function.end()) {
-            tool.parameters = schema->dump(-1, ' ', false, json::error_handler_t::replace);
+            tool.parameters = json_text(*schema);
         }
         tools.push_back(std::move(tool));
     }
@@ -182,9 +188,11 @@ Result<json> parse_json(std::string_view text) {
     int depth = 0;
     bool too_deep = false;
     const auto guard = [&](int, json::parse_event_t event, json &) {
-        if (event == json::parse_event_t::object_start || event == json::parse_event_t::array_start) {
+        if (event == json::parse_event_t::object_start ||
+            event == json::parse_event_t::array_start) {
             too_deep = too_deep || ++depth > kMaxDepth;
-        } else if (event == json::parse_event_t::object_end || event == json::parse_event_t::array_end) {
+        } else if (event == json::parse_event_t::object_end ||
+                   event == json::parse_event_t::array_end) {
             --depth;
         }
         return !too_deep;
@@ -202,6 +210,10 @@ Result<json> parse_json(std::string_view text) {
     } catch (const std::exception &) {
         return Error{ErrorKind::invalid_argument, "JSON could not be read"};
     }
+}
+
+std::string json_text(const json & value) {
+    return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace lumi

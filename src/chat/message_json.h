@@ -7,6 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,5 +23,8 @@ Result<std::vector<Tool>> tools_from_json(const nlohmann::json & json);
 
 // Parses text; the error holds what the parser said and the byte, never the text itself.
 Result<nlohmann::json> parse_json(std::string_view text);
+
+// One line of JSON; invalid UTF-8 becomes U+FFFD instead of an exception.
+std::string json_text(const nlohmann::json & value);
 
 }  // namespace lumi

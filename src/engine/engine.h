@@ -36,7 +36,6 @@ struct TextResult {
     FinishReason finish = FinishReason::none;
     GenerationTimes times;
     std::string revision;  // of the adapter that answered; empty for the base
-    std::string stop_text;
 };
 
 struct TrainRequest {

@@ -24,6 +24,13 @@ struct GraphContext {
     std::function<ggml_tensor *(const ggml_tensor * weight)> transposed;
 };
 
+// MUL_MAT with F32 accumulation: a [k, m], b [k, n] -> [m, n]. No adjoint of its own.
+ggml_tensor * product(GraphContext & g, ggml_tensor * a, ggml_tensor * b);
+// W x and W^T dy for a frozen W [in, out], by panels or by MUL_MAT. No adjoints of their own. The
+// latter is null when g.products is ggml and g.transposed has no [out, in] copy of the weight.
+ggml_tensor * frozen_product(GraphContext & g, ggml_tensor * weight, ggml_tensor * x);
+ggml_tensor * frozen_product_transposed(GraphContext & g, ggml_tensor * weight, ggml_tensor * dy);
+
 // y = W x + sum over loras of scale * B (A x).  W [in, out], x [in, T] -> [out, T].
 ggml_tensor * linear(GraphContext & g, ggml_tensor * weight, ggml_tensor * x,
                      const std::vector<LoraTensors> & loras);

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <initializer_list>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -22,18 +23,25 @@ class Tape {
     // True when a gradient of t is wanted: t is watched or computed from something watched.
     bool wants(const ggml_tensor * t) const { return wanted_.count(t) > 0; }
 
-    // Records out = f(inputs). vjp receives the gradient of out and must call add_grad for every
-    // input it wants() one for. Not recorded when no input is wanted.
+    // Records out = f(inputs). vjp receives the gradient of out (contiguous F32) and must call
+    // add_grad for every input it wants() one for. Not recorded when no input is wanted.
     using Vjp = std::function<void(ggml_tensor * d_out)>;
-    void record(ggml_tensor * out, std::initializer_list<ggml_tensor *> inputs, Vjp vjp);
+    void record(ggml_tensor * out, const std::vector<ggml_tensor *> & inputs, Vjp vjp);
 
     // Adds g (same shape as t, F32, contiguous) to the gradient of t; ignored when not wanted.
     void add_grad(ggml_tensor * t, ggml_tensor * g);
     // The gradient gathered so far; null when nothing reached t.
     ggml_tensor * grad(const ggml_tensor * t) const;
 
-    // Seeds the outputs' gradients and plays the record in reverse.
+    // CONT(TRANSPOSE(t)) of a matrix, made once per tape however many functions ask for it.
+    ggml_tensor * transposed(ggml_tensor * t);
+
+    // Seeds the outputs' gradients and plays the record in reverse. Null seeds are skipped.
     void backward(std::initializer_list<std::pair<ggml_tensor *, ggml_tensor *>> seeds);
+
+    // Says that a gradient cannot be formed; the first reason stays. Checked after backward().
+    void fail(std::string why);
+    const std::string & failure() const { return failure_; }  // empty: none
 
   private:
     struct Entry {
@@ -43,6 +51,8 @@ class Tape {
     ggml_context * ctx_;
     std::vector<Entry> entries_;
     std::unordered_map<const ggml_tensor *, ggml_tensor *> wanted_;  // tensor -> gradient so far
+    std::unordered_map<const ggml_tensor *, ggml_tensor *> transposes_;
+    std::string failure_;
 };
 
 }  // namespace lumi

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "graph/decoder.h"
+#include "graph/loss.h"
 
 namespace lumi {
 
@@ -14,7 +15,8 @@ struct TrainGraphOptions {
     std::function<ggml_tensor *(const ggml_tensor * weight)> transposed;  // Products::ggml
 };
 
-// A trainable pair: tensors and the accumulators their gradients are added to (same shapes).
+// A trainable pair: tensors and the accumulators their gradients are added to (same shapes). The
+// graph adds to the accumulators and never clears them.
 struct TrainablePair {
     int layer = 0;
     Module module = Module::q;
@@ -26,21 +28,26 @@ struct TrainablePair {
 struct TrainGraph {
     ggml_cgraph * graph = nullptr;
     GraphInputs inputs;
-    // Inputs of the loss: for row r of chunk c, view as flat per chunk.
-    ggml_tensor * labels = nullptr;      // I32 [R]: target token of each wanted row
-    ggml_tensor * weights = nullptr;     // F32 [1, R]: weight of each row; 0 for padding rows
-    ggml_tensor * loss_scale = nullptr;  // F32 [1]: multiplies gradients (a power of two)
-    ggml_tensor * loss_sum = nullptr;    // F32 [1] output: sum of weight * -log p(label)
-    ggml_tensor * row_loss = nullptr;    // F32 [1, R] output: -log p(label), unweighted
+    // Inputs of the loss; padding rows have weight 0 and any valid cell.
+    ggml_tensor * label_cells = nullptr;  // I32 [R]: filled by fill_label_cells (graph/loss.h) with
+                                          // the options' loss_chunk_rows
+    ggml_tensor * weights = nullptr;      // F32 [1, R]: weight of each row; 0 for padding rows
+    ggml_tensor * loss_scale = nullptr;   // F32 [1]: multiplies gradients (a power of two); null in
+                                          // evaluation
+    ggml_tensor * loss_sum = nullptr;     // F32 [1] output: sum of weight * -log p(label)
+    ggml_tensor * row_loss = nullptr;     // F32 [1, R] output: -log p(label), unweighted
 };
 
 // Nodes a context must hold for this config and shape (an upper bound), for sizing ggml contexts.
+// adapters: the most adapters that touch one weight.
 size_t train_graph_nodes(const Config & config, const GraphShape & shape,
-                         const TrainGraphOptions & options);
+                         const TrainGraphOptions & options, int adapters = 1);
+// Bytes of a no-alloc context that holds n_nodes tensors and one graph of them.
+size_t graph_context_bytes(size_t n_nodes);
 
 // model.loras holds every adapter applied (frozen ones too); trainable lists those that learn.
-// Empty trainable builds the forward and the loss only (evaluation). Fails by name when an
-// operation has no adjoint.
+// Empty trainable builds the forward and the loss only (evaluation). shape.n_kv_* are n_tokens.
+// Fails by name when a weight has no transposed copy or a pair takes no part in the model.
 Result<TrainGraph> build_train_graph(ggml_context * ctx, const DecoderModel & model,
                                      const GraphShape & shape,
                                      std::span<const TrainablePair> trainable,

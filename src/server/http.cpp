@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 
 #include <httplib.h>
+#include <netdb.h>
 #include <nlohmann/json.hpp>
 #include <sys/socket.h>
 
@@ -14,36 +15,37 @@ namespace lumi {
 
 namespace {
 
-// The connection the current worker thread serves; -1 outside of one.
-thread_local socket_t current_socket = INVALID_SOCKET;
+#ifndef LUMI_HTTPLIB_HAS_CONNECTION_CLOSED
+// Old versions hide the connection's socket from handlers; it is the one whose peer is the
+// request's.
+int socket_of(const httplib::Request & request) {
+    constexpr int kMaxDescriptor = 4096;
+    for (int fd = 3; fd < kMaxDescriptor; ++fd) {
+        sockaddr_storage address{};
+        socklen_t length = sizeof(address);
+        if (::getpeername(fd, reinterpret_cast<sockaddr *>(&address), &length) != 0) {
+            continue;
+        }
+        char host[NI_MAXHOST];
+        char port[NI_MAXSERV];
+        if (::getnameinfo(reinterpret_cast<sockaddr *>(&address), length, host, sizeof(host), port,
+                          sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) == 0 &&
+            request.remote_addr == host && std::to_string(request.remote_port) == port) {
+            return fd;
+        }
+    }
+    return -1;
+}
 
-bool socket_closed(socket_t socket) {
-    if (socket == INVALID_SOCKET) {
+bool socket_closed(int socket) {
+    if (socket < 0) {
         return false;
     }
     char byte = 0;
     const ssize_t n = ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
-
-// Remembers the socket of the connection being served, which old versions hide from handlers.
-class PeerAwareServer : public httplib::Server {
-#ifndef LUMI_HTTPLIB_HAS_CONNECTION_CLOSED
-    bool process_and_close_socket(socket_t socket) override {
-        current_socket = socket;
-        const bool ok = httplib::detail::process_server_socket(
-            svr_sock_, socket, keep_alive_max_count_, keep_alive_timeout_sec_, read_timeout_sec_,
-            read_timeout_usec_, write_timeout_sec_, write_timeout_usec_,
-            [this](httplib::Stream & stream, bool close, bool & closed) {
-                return process_request(stream, close, closed, nullptr);
-            });
-        current_socket = INVALID_SOCKET;
-        httplib::detail::shutdown_socket(socket);
-        httplib::detail::close_socket(socket);
-        return ok;
-    }
 #endif
-};
 
 std::string error_body(std::string_view message, std::string_view type, std::string_view code) {
     nlohmann::json body;
@@ -91,7 +93,7 @@ HttpReply error_reply(const Error & error) {
 
 struct HttpServer::Impl {
     HttpOptions options;
-    PeerAwareServer server;
+    httplib::Server server;
     std::map<std::string, std::map<std::string, Handler>> routes;  // path -> method -> handler
 
     // What is wrong with the request before any handler sees it; status 0 when nothing is.
@@ -143,7 +145,7 @@ struct HttpServer::Impl {
 #ifdef LUMI_HTTPLIB_HAS_CONNECTION_CLOSED
         ours.peer_closed = request.is_connection_closed;
 #else
-        ours.peer_closed = [socket = current_socket] { return socket_closed(socket); };
+        ours.peer_closed = [socket = socket_of(request)] { return socket_closed(socket); };
 #endif
         return handler->second(ours);
     }
@@ -180,7 +182,7 @@ struct HttpServer::Impl {
 
 HttpServer::HttpServer(HttpOptions options) : impl_(std::make_unique<Impl>()) {
     impl_->options = std::move(options);
-    PeerAwareServer & server = impl_->server;
+    httplib::Server & server = impl_->server;
     const int threads = impl_->options.max_connections;
     server.new_task_queue = [threads] {
         return new httplib::ThreadPool(static_cast<size_t>(threads));

@@ -1,0 +1,34 @@
+// Cross entropy of the supervised rows and its gradient, in chunks of rows so that only a few
+// [n_vocab, chunk] tensors exist at once; no one-hot labels, no full logits.
+#pragma once
+
+#include "graph/decoder.h"
+
+#include <span>
+
+namespace lumi {
+
+struct LossInputs {
+    ggml_tensor * label_cells = nullptr;  // I32 [R], see fill_label_cells
+    ggml_tensor * weights = nullptr;      // F32 [1, R]
+    ggml_tensor * loss_scale = nullptr;   // F32 [1]
+};
+
+struct LossTensors {
+    ggml_tensor * row_loss = nullptr;  // F32 [1, R]: -log p(label)
+    ggml_tensor * loss_sum = nullptr;  // F32 [1]: sum of weight * row_loss
+    // Gradient of loss_scale * loss_sum for x, [n_embd, R]; null when not asked for or not
+    // possible.
+    ggml_tensor * dx = nullptr;
+};
+
+// x [n_embd, R]: the stream after the final norm. Chunks are expanded into graph one by one.
+LossTensors build_loss(GraphContext & g, ggml_cgraph * graph, const DecoderModel & model,
+                       ggml_tensor * x, const LossInputs & inputs, int chunk_rows, bool gradient);
+
+// Where each row's target token lies in the flat logits of its chunk: (row mod chunk) * n_vocab +
+// token. cells and tokens have one entry a row.
+void fill_label_cells(std::span<const int32_t> tokens, int n_vocab, int chunk_rows,
+                      std::span<int32_t> cells);
+
+}  // namespace lumi

@@ -1,0 +1,104 @@
+// Linear maps: a frozen, possibly quantised weight plus any number of LoRA pairs.
+// Frozen weights never get a gradient; their input gets W^T dY by a transposed copy or by panels.
+#include "graph/ops.h"
+
+#include "device/panel_product.h"
+
+namespace lumi {
+namespace {
+
+// Below this many columns a panel's dequantisation costs more than ggml's own product.
+constexpr int64_t kFewestPanelColumns = 8;
+
+}  // namespace
+
+ggml_tensor * product(GraphContext & g, ggml_tensor * a, ggml_tensor * b) {
+    ggml_tensor * y = ggml_mul_mat(g.ctx, a, b);
+    // Without this some backends accumulate in half precision.
+    ggml_prec_set_acc(y, GGML_PREC_F32);
+    return y;
+}
+
+ggml_tensor * frozen_product(GraphContext & g, ggml_tensor * weight, ggml_tensor * x) {
+    if (g.products == Products::panels && ggml_nrows(x) >= kFewestPanelColumns) {
+        return panel_product(g.ctx, weight, x);
+    }
+    return product(g, weight, x);
+}
+
+ggml_tensor * frozen_product_transposed(GraphContext & g, ggml_tensor * weight, ggml_tensor * dy) {
+    if (g.products == Products::panels) {
+        return panel_product_transposed(g.ctx, weight, dy);
+    }
+    ggml_tensor * transposed = g.transposed ? g.transposed(weight) : nullptr;
+    if (transposed == nullptr || transposed->ne[0] != weight->ne[1] ||
+        transposed->ne[1] != weight->ne[0]) {
+        return nullptr;
+    }
+    return product(g, transposed, dy);
+}
+
+namespace {
+
+// What one LoRA pair's adjoint needs from the forward pass: u = scale * A x, [r, T].
+struct AppliedLora {
+    LoraTensors lora;
+    ggml_tensor * u;
+};
+
+// dB = u dY^T, du = scale * B^T dY, dA = x du^T, dX += A^T du.
+void lora_vjp(GraphContext & g, ggml_tensor * x, const AppliedLora & applied, ggml_tensor * dy) {
+    Tape & tape = *g.tape;
+    const LoraTensors & lora = applied.lora;
+    if (tape.wants(lora.b)) {
+        ggml_tensor * ut = tape.transposed(applied.u);  // [T, r]
+        ggml_tensor * dyt = tape.transposed(dy);        // [T, out]
+        tape.add_grad(lora.b, product(g, ut, dyt));     // [r, out]
+    }
+    if (!tape.wants(lora.a) && !tape.wants(x)) {
+        return;
+    }
+    ggml_tensor * du = product(g, tape.transposed(lora.b), dy);  // [r, T]
+    du = ggml_scale(g.ctx, du, lora.scale);
+    if (tape.wants(lora.a)) {
+        ggml_tensor * xt = tape.transposed(x);                       // [T, in]
+        tape.add_grad(lora.a, product(g, xt, tape.transposed(du)));  // [in, r]
+    }
+    if (tape.wants(x)) {
+        tape.add_grad(x, product(g, tape.transposed(lora.a), du));  // [in, T]
+    }
+}
+
+}  // namespace
+
+ggml_tensor * linear(GraphContext & g, ggml_tensor * weight, ggml_tensor * x,
+                     const std::vector<LoraTensors> & loras) {
+    ggml_tensor * y = frozen_product(g, weight, x);  // [out, T]
+    std::vector<AppliedLora> applied;
+    std::vector<ggml_tensor *> inputs = {x};
+    for (const LoraTensors & lora : loras) {
+        ggml_tensor * u = ggml_scale(g.ctx, product(g, lora.a, x), lora.scale);  // [r, T]
+        y = ggml_add(g.ctx, y, product(g, lora.b, u));
+        applied.push_back({lora, u});
+        inputs.insert(inputs.end(), {lora.a, lora.b});
+    }
+    if (g.tape != nullptr) {
+        g.tape->record(y, inputs, [g, weight, x, applied](ggml_tensor * dy) mutable {
+            if (g.tape->wants(x)) {
+                ggml_tensor * dx = frozen_product_transposed(g, weight, dy);
+                if (dx == nullptr) {
+                    g.tape->fail(std::string("no transposed copy of ") + weight->name +
+                                 " for the gradient of its input");
+                    return;
+                }
+                g.tape->add_grad(x, dx);
+            }
+            for (const AppliedLora & one : applied) {
+                lora_vjp(g, x, one, dy);
+            }
+        });
+    }
+    return y;
+}
+
+}  // namespace lumi
