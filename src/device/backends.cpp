@@ -52,13 +52,12 @@ std::vector<fs::path> backend_folders() {
         folders.emplace_back(path);
         return folders;  // asked for by name: nothing else will do
     }
-    std::error_code error;
-    const fs::path executable = fs::read_symlink("/proc/self/exe", error);
-    if (!error) {
-        folders.push_back(executable.parent_path().parent_path() / "lib" / "lumi");
-    }
-    if (std::string_view(LUMI_GGML_BACKEND_DIR) != "") {
-        folders.emplace_back(LUMI_GGML_BACKEND_DIR);
+    // Beside the ggml that this process linked: true of an installed lumi, of a build, and of a
+    // program that embeds the library.
+    Dl_info info{};
+    void * symbol = dlsym(RTLD_DEFAULT, "ggml_version");
+    if (symbol != nullptr && dladdr(symbol, &info) != 0 && info.dli_fname != nullptr) {
+        folders.push_back(fs::path(info.dli_fname).parent_path());
     }
     return folders;
 }

@@ -1,5 +1,5 @@
 // A compute device: one opened ggml backend, what it can do, and how graphs run on it. ggml's
-// backends are loaded from disk once per process (LUMI_GGML_PATH, the install folder, the build's).
+// backends are loaded from disk once per process (LUMI_GGML_PATH, else beside the linked ggml).
 #pragma once
 
 #include "base/ggml_ptr.h"
