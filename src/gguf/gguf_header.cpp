@@ -14,8 +14,9 @@ namespace lumi {
 namespace {
 
 constexpr uint64_t kPreambleBytes = 24;  // magic, version, tensor count, key count
-constexpr uint64_t kMinKeyBytes = 8 + 1 + 4 + 1;
-constexpr uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
+// What an entry takes even with an empty name or no dimension, which have messages of their own.
+constexpr uint64_t kMinKeyBytes = 8 + 4 + 1;
+constexpr uint64_t kMinTensorBytes = 8 + 4 + 4 + 8;
 
 class HeaderParser {
   public:

@@ -153,9 +153,9 @@ Status GgufWriter::Impl::place_tensors() {
     uint64_t next = 0;
     for (PendingTensor & tensor : tensors) {
         TensorInfo & info = tensor.info;
-        const size_t n_dims = std::min<size_t>(tensor.ne.size(), 4);
-        std::copy_n(tensor.ne.begin(), n_dims, info.ne);
-        if (!checked_tensor_bytes(info.type, info.ne, info.n_bytes)) {
+        const size_t n_dims = tensor.ne.size();
+        std::copy_n(tensor.ne.begin(), std::min<size_t>(n_dims, 4), info.ne);
+        if (n_dims < 1 || n_dims > 4 || !checked_tensor_bytes(info.type, info.ne, info.n_bytes)) {
             info.n_bytes = 0;
         } else if (!tensor.fill && tensor.data.size() != info.n_bytes) {
             return Error{ErrorKind::invalid_argument,
