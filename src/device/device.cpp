@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "device/cpu_threads.h"
+#include "device/memory_plan.h"
 
 #include <algorithm>
 #include <cctype>
@@ -136,6 +137,16 @@ std::vector<ggml_backend_buffer_type_t> Device::repack_buffer_types() const {
         }
     }
     return types;
+}
+
+uint64_t Device::free_bytes() const {
+    if (is_cpu_) {
+        return available_memory_bytes();
+    }
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    ggml_backend_dev_memory(ggml_backend_get_device(backend_.get()), &free_bytes, &total_bytes);
+    return free_bytes;
 }
 
 uint64_t Device::max_buffer_bytes() const {

@@ -41,6 +41,8 @@ class Device {
     // CPU only: buffer types that keep weights repacked for matrix products (AMX, CPU_REPACK), best
     // first. Empty elsewhere.
     std::vector<ggml_backend_buffer_type_t> repack_buffer_types() const;
+    // What can still be allocated: the system's available memory, or the GPU's free memory.
+    uint64_t free_bytes() const;
     // The largest single buffer the device can make.
     uint64_t max_buffer_bytes() const;
     bool supports(const ggml_tensor * op) const;

@@ -46,6 +46,7 @@ class Model {
     MemoryPlan memory_plan() const;
 
   private:
+    friend class ModelLoader;
     Model(GgufFile file, Device device);
     GgufFile file_;
     Config config_;
@@ -55,7 +56,7 @@ class Model {
     std::vector<GgmlContext> contexts_;
     std::vector<GgmlBuffer> buffers_;
     uint64_t mapped_bytes_ = 0;
-    uint64_t device_bytes_ = 0;
+    uint64_t device_bytes_ = 0;  // copies: uploaded, or vectors converted to F32
     uint64_t repacked_bytes_ = 0;
 };
 

@@ -52,9 +52,9 @@ struct TensorRole {
     std::string name;
     std::vector<int64_t> ne;
     bool required = true;
-    ggml_tensor ** slot = nullptr;  // into a Weights
+    ggml_tensor ** slot = nullptr;  // into a Weights; null for a tensor that is known but unused
     bool repackable = false;        // used only as first operand of a matrix product
-    bool host_only = false;         // never uploaded (ple_table, token_embd when untied)
+    bool host_only = false;         // never uploaded (ple_table; load adds token_embd when untied)
 };
 
 // The table of a model's tensors; slots point into weights, whose layers are resized here.
