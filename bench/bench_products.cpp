@@ -1,0 +1,103 @@
+// Speed of the products a training step is made of: ggml's own MUL_MAT, and the dequantised panels
+// of device/panel_product in both directions, on the same weight in the same run.
+//   bench_products [n_in n_out n_threads]
+#include "device/device.h"
+#include "device/panel_product.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+namespace {
+
+using lumi::GgmlBuffer;
+using lumi::GgmlContext;
+
+enum class Kind { mul_mat, forward, transposed };
+
+struct Bench {
+    const lumi::Device & device;
+    int64_t n_in;
+    int64_t n_out;
+};
+
+// The median GFLOP/s of repeated runs of one product.
+double measure(const Bench & b, ggml_type type, int64_t n_tokens, Kind kind) {
+    GgmlContext ctx(
+        ggml_init({ggml_tensor_overhead() * 16 + ggml_graph_overhead(), nullptr, true}));
+    ggml_tensor * w = ggml_new_tensor_2d(ctx.get(), type, b.n_in, b.n_out);
+    const int64_t n_x = kind == Kind::transposed ? b.n_out : b.n_in;
+    ggml_tensor * x = ggml_new_tensor_2d(ctx.get(), GGML_TYPE_F32, n_x, n_tokens);
+    ggml_tensor * y = kind == Kind::mul_mat   ? ggml_mul_mat(ctx.get(), w, x)
+                      : kind == Kind::forward ? lumi::panel_product(ctx.get(), w, x)
+                                              : lumi::panel_product_transposed(ctx.get(), w, x);
+    ggml_cgraph * graph = ggml_new_graph(ctx.get());
+    ggml_build_forward_expand(graph, y);
+    const lumi::Result<GgmlBuffer> buffer = b.device.allocate(ctx.get());
+    if (!buffer.ok()) {
+        return 0.0;
+    }
+
+    std::vector<float> row(static_cast<size_t>(std::max(b.n_in, n_x)));
+    uint32_t state = 1;
+    const auto refill = [&] {
+        for (float & v : row) {
+            state = state * 1664525U + 1013904223U;
+            v = static_cast<float>(state >> 8) / 8388608.0F - 1.0F;
+        }
+    };
+    for (int64_t r = 0; r < b.n_out; ++r) {
+        refill();
+        ggml_quantize_chunk(type, row.data(), static_cast<char *>(w->data) + r * w->nb[1], 0, 1,
+                            b.n_in, nullptr);
+    }
+    for (int64_t t = 0; t < n_tokens; ++t) {
+        refill();
+        ggml_backend_tensor_set(x, row.data(), t * x->nb[1], x->nb[1]);
+    }
+
+    bool ok = b.device.compute(graph).ok();  // warm up
+    std::vector<double> seconds;
+    double total = 0.0;
+    while (seconds.size() < 3 || (total < 0.6 && seconds.size() < 50)) {
+        const auto start = std::chrono::steady_clock::now();
+        ok = b.device.compute(graph).ok() && ok;
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+        seconds.push_back(took.count());
+        total += took.count();
+    }
+    std::sort(seconds.begin(), seconds.end());
+    const double flops = 2.0 * static_cast<double>(b.n_in) * static_cast<double>(b.n_out) *
+                         static_cast<double>(n_tokens);
+    return (ok ? flops : 0.0) / seconds[seconds.size() / 2] * 1e-9;
+}
+
+}  // namespace
+
+int main(int argc, char ** argv) {
+    const auto number = [&](int i, int fallback) {
+        return argc > i ? std::max(1, std::atoi(argv[i])) : fallback;
+    };
+    const lumi::Result<lumi::Device> device = lumi::Device::open("cpu", number(3, 0));
+    if (!device.ok()) {
+        std::fprintf(stderr, "%s\n", device.error().message.c_str());
+        return 1;
+    }
+    const Bench b{*device, number(1, 2560), number(2, 10240)};
+    std::printf("GFLOP/s, W [%lld, %lld]\n%-6s %6s %10s %10s %10s\n",
+                static_cast<long long>(b.n_in), static_cast<long long>(b.n_out), "type", "tokens",
+                "mul_mat", "panel Wx", "panel WTx");
+    for (const ggml_type type : {GGML_TYPE_Q4_K, GGML_TYPE_Q6_K, GGML_TYPE_Q8_0, GGML_TYPE_BF16,
+                                 GGML_TYPE_F16, GGML_TYPE_F32}) {
+        for (const int64_t n_tokens : {128, 512}) {
+            std::printf("%-6s %6lld %10.0f %10.0f %10.0f\n", ggml_type_name(type),
+                        static_cast<long long>(n_tokens), measure(b, type, n_tokens, Kind::mul_mat),
+                        measure(b, type, n_tokens, Kind::forward),
+                        measure(b, type, n_tokens, Kind::transposed));
+            std::fflush(stdout);
+        }
+    }
+    return 0;
+}
