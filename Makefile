@@ -29,9 +29,10 @@ test: build
 	cmake --build build/release
 	ctest --test-dir build/release --output-on-failure -j$(JOBS)
 
+# Small parts; `lumi bench MODEL` measures a whole model.
 bench: build
 	cmake --build build/release
-	tools/bench
+	for program in build/release/bench/bench_*; do $$program || exit 1; done
 
 format: setup-dev
 	find src include tests bench fuzz -name '*.h' -o -name '*.cpp' | xargs -r clang-format -i
@@ -54,7 +55,7 @@ sanitize: setup
 # The tests of everything that has threads.
 tsan: setup
 	cmake --preset tsan
-	cmake --build build/tsan
+	cmake --build build/tsan --target thread_tests
 	ctest --test-dir build/tsan --output-on-failure -j$(JOBS) -L threads
 
 # FUZZ_SECONDS a target, starting from the seeds in fuzz/corpus/TARGET.
