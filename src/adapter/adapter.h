@@ -12,6 +12,16 @@
 
 namespace lumi {
 
+// Input and output widths of a module's weight; {n, 0} where this model has no such weight.
+struct ModuleShape {
+    int64_t n_in = 0;
+    int64_t n_out = 0;
+    bool exists() const { return n_in > 0 && n_out > 0; }
+};
+ModuleShape module_shape(const Config & config, int layer, Module module);
+// False also for K and V of layers that read another layer's: an adapter there changes nothing.
+bool module_is_live(const Config & config, int layer, Module module);
+
 struct LoraMatrixPair {
     int layer = 0;
     Module module = Module::q;
@@ -25,16 +35,18 @@ struct LoraMatrixPair {
 struct AdapterData {
     float alpha = 0.0F;  // scale of each pair = alpha / rank
     std::vector<LoraMatrixPair> pairs;
-    std::map<std::string, std::string> record;  // training record, saved as lumi.* strings
-    std::string base_fingerprint;               // GgufFile::fingerprint() of the base, may be empty
+    // Training record: key "train.epochs" is saved as the string lumi.train.epochs.
+    std::map<std::string, std::string> record;
+    std::string base_fingerprint;  // GgufFile::fingerprint() of the base, may be empty
 
     uint64_t n_parameters() const;
     Status check_finite() const;  // names the first tensor with a non-finite number
 };
 
 // Loads and checks against the model's config: architecture, shapes, complete pairs, known names,
-// alpha present and finite and > 0, rank >= 1, finite data. Pairs on dead K/V of shared layers are
-// dropped with a warning in the log; an unknown or missing base fingerprint warns.
+// alpha present and finite and > 0, rank >= 1, finite data of type F32, F16, BF16 or Q8_0. Pairs on
+// dead K/V of shared layers are dropped with a warning in the log; an unknown or missing base
+// fingerprint warns.
 Result<AdapterData> load_adapter(const GgufFile & file, const Config & config,
                                  const std::string & base_fingerprint);
 // Writes llama.cpp's format, F32. Refuses non-finite numbers; the old file stays on failure.
@@ -46,8 +58,10 @@ struct TargetSet {
     std::vector<Module> modules;
     int first_layer = 0;
     int last_layer = -1;  // -1 = the last
+    bool contains(Module module) const;
 };
-// "q,v,gate", "all", "tail" (layers above the last K/V owner), "ple"; the error lists what exists.
+// "q,v,gate", "all" (the seven), "tail" (only layers above the last K/V owner), "ple", or several:
+// "tail,q,o"; the error lists what exists.
 Result<TargetSet> parse_targets(std::string_view text, const Config & config);
 // A ~ uniform(-1/sqrt(n_in), 1/sqrt(n_in)) (the usual Kaiming bound with a = sqrt(5)) from one
 // generator across tensors in file order, B = 0.
