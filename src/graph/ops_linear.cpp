@@ -5,13 +5,6 @@
 #include "device/panel_product.h"
 
 namespace lumi {
-namespace {
-
-// Below this many columns a panel's dequantisation costs more than ggml's own product.
-constexpr int64_t kFewestPanelColumns = 8;
-
-}  // namespace
-
 ggml_tensor * product(GraphContext & g, ggml_tensor * a, ggml_tensor * b) {
     ggml_tensor * y = ggml_mul_mat(g.ctx, a, b);
     // Without this some backends accumulate in half precision.
@@ -20,7 +13,7 @@ ggml_tensor * product(GraphContext & g, ggml_tensor * a, ggml_tensor * b) {
 }
 
 ggml_tensor * frozen_product(GraphContext & g, ggml_tensor * weight, ggml_tensor * x) {
-    if (g.products == Products::panels && ggml_nrows(x) >= kFewestPanelColumns) {
+    if (g.products == Products::panels) {
         return panel_product(g.ctx, weight, x);
     }
     return product(g, weight, x);

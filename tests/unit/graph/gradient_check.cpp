@@ -222,7 +222,7 @@ void check_gradients(const GradientCase & c, const Device & device, double toler
 }
 
 Device cpu_device() {
-    Result<Device> device = Device::open("cpu", 2);
+    Result<Device> device = Device::open("cpu", 1);
     EXPECT_TRUE(device.ok()) << device.error().message;
     return std::move(device).value();
 }
