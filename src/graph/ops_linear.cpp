@@ -5,10 +5,15 @@
 #include "device/panel_product.h"
 
 namespace lumi {
+
 ggml_tensor * product(GraphContext & g, ggml_tensor * a, ggml_tensor * b) {
     ggml_tensor * y = ggml_mul_mat(g.ctx, a, b);
     // Without this some backends accumulate in half precision.
     ggml_prec_set_acc(y, GGML_PREC_F32);
+    if (g.differentiable) {
+        // Metal then scales its half-precision inputs by their largest value: gradients are small.
+        ggml_prec_set_src(y, GGML_PREC_F32, 1);
+    }
     return y;
 }
 
