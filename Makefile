@@ -43,7 +43,7 @@ lint: setup-dev
 	for check in tools/check_*.py; do python3 $$check || exit 1; done
 
 install: build
-	cmake --build build/release --target lumi_shared
+	cmake --build build/release --target lumi_shared docs
 	cmake --install build/release --prefix "$(PREFIX)"
 
 # Optimised, with assertions, AddressSanitizer and UBSan.

@@ -8,9 +8,14 @@ set(bundle_dir "${CMAKE_INSTALL_LIBDIR}/lumi")
 if(TARGET lumi)
     set_target_properties(lumi PROPERTIES INSTALL_RPATH "$ORIGIN/../${bundle_dir}")
     install(TARGETS lumi RUNTIME)
+    find_package(Python3 REQUIRED COMPONENTS Interpreter)
+    add_custom_target(docs COMMENT "Writing the manual page and completions from --help"
+        COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/tools/make_docs.py" $<TARGET_FILE:lumi>
+            "${PROJECT_BINARY_DIR}/docs"
+        DEPENDS lumi)
 endif()
 
-# Not part of a normal build: `make install` builds it first.
+# Not part of a normal build: `make install` builds the library first.
 set(parts ${LUMI_PARTS})
 list(REMOVE_ITEM parts server cli)
 if(parts)
@@ -42,7 +47,7 @@ if(LUMI_GGML_BUNDLED)
         RENAME LICENSE.ggml OPTIONAL)
 endif()
 
-# Written from the program's own --help by tools/make_docs.py, where they exist.
+# The target docs writes these; `make install` builds it.
 install(FILES "${PROJECT_BINARY_DIR}/docs/lumi.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" OPTIONAL)
 install(FILES "${PROJECT_BINARY_DIR}/docs/lumi.bash" RENAME lumi OPTIONAL
     DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
