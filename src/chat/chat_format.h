@@ -21,15 +21,16 @@ struct RenderedChat {
     // Per token: the weight with which it is a training target (the assistant's own tokens,
     // end-of-turn included, times the message's weight); 0 for everything else.
     std::vector<float> target_weight;
-    std::string
-        text;  // the same as text, control texts included (for golden tests, apply-template)
+    std::string text;  // the same as text, control texts included (golden tests, apply-template)
+    bool opens_thought = false;  // the prompt ends inside a thought: make_parser needs to know
 };
 
 // What one push of the output parser adds.
 struct OutputDelta {
     std::string content;
     std::string reasoning;
-    std::vector<ToolCall> tool_calls;  // complete calls only
+    std::vector<ToolCall> tool_calls;  // complete calls only; the id is left to the caller
+    bool incomplete_call = false;      // finish(): a call was cut off; its text is in content
 };
 
 // Reads a generation token by token: thoughts, tool calls and answer apart.
@@ -51,7 +52,8 @@ class ChatFormat {
     ChatFamily family() const { return family_; }
     Result<RenderedChat> render(std::span<const Message> messages,
                                 const RenderOptions & options) const;
-    std::unique_ptr<OutputParser> make_parser() const;
+    // in_thought: RenderedChat::opens_thought of the prompt that is being answered.
+    std::unique_ptr<OutputParser> make_parser(bool in_thought = false) const;
 
   private:
     ChatFormat(ChatFamily family, const Tokenizer & tokenizer, bool large)

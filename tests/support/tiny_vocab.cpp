@@ -148,7 +148,7 @@ VocabFile::VocabFile(const VocabSpec & spec) {
     bytes.number<uint32_t>(0x46554747);  // "GGUF"
     bytes.number<uint32_t>(3);
     bytes.number<uint64_t>(0);  // tensors
-    bytes.number<uint64_t>(3 + arrays + spec.ints.size() + spec.flags.size() +
+    bytes.number<uint64_t>(3 + arrays + spec.ints.size() + spec.flags.size() + spec.texts.size() +
                            spec.int_arrays.size());
     bytes.key("general.architecture", GgufType::string);
     bytes.string(spec.architecture);
@@ -186,6 +186,10 @@ VocabFile::VocabFile(const VocabSpec & spec) {
     for (const auto & [name, value] : spec.flags) {
         bytes.key(name, GgufType::boolean);
         bytes.number<uint8_t>(value ? 1 : 0);
+    }
+    for (const auto & [name, value] : spec.texts) {
+        bytes.key(name, GgufType::string);
+        bytes.string(value);
     }
     for (const auto & [name, values] : spec.int_arrays) {
         ints(name, values);

@@ -21,6 +21,7 @@ struct VocabSpec {
     std::vector<std::string> merges;
     std::vector<std::pair<std::string, int32_t>> ints;  // written as u32
     std::vector<std::pair<std::string, bool>> flags;
+    std::vector<std::pair<std::string, std::string>> texts;
     std::vector<std::pair<std::string, std::vector<int32_t>>> int_arrays;
 
     void add(std::string text, int32_t type, float score = -1000.0F);
