@@ -85,12 +85,20 @@ class Vocabulary:
                 entries.append((left + right, NORMAL))
         if len(entries) != size:
             raise ValueError("vocabulary has %d entries, wanted %d" % (len(entries), size))
-        self.tokens = [text for text, _ in entries]
-        self.types = [kind for _, kind in entries]
-        self.ids = {text: i for i, text in enumerate(self.tokens)}
+        self.set_lists([text for text, _ in entries], [kind for _, kind in entries])
+
+    @classmethod
+    def from_lists(cls, tokens, types, merges):
+        vocabulary = cls.__new__(cls)
+        vocabulary.merges = [tuple(pair) for pair in merges]
+        vocabulary.set_lists(tokens, types)
+        return vocabulary
+
+    def set_lists(self, tokens, types):
+        self.tokens, self.types, self.cache = tokens, types, {}
+        self.ids = {text: i for i, text in enumerate(tokens)}
         self.ranks = {pair: rank for rank, pair in enumerate(self.merges)}
-        self.cache = {}
-        marks = [text for text, kind in entries if kind in (CONTROL, USER_DEFINED, UNKNOWN)]
+        marks = [t for t, kind in zip(tokens, types) if kind in (CONTROL, USER_DEFINED, UNKNOWN)]
         self.special = re.compile("(" + "|".join(map(re.escape, sorted(marks, key=len)[::-1])) + ")")
 
     def scores(self):

@@ -114,19 +114,39 @@ class Gemma:
     def product(self, x, weight):
         return x @ weight.t()
 
+    def products(self, x, weights):
+        return [self.product(x, weight) for weight in weights]
+
     def normalise(self, x):
         return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + self.config.eps)
 
+    def weighted_norm(self, x, weight):
+        return self.normalise(x) * weight
+
+    def attend(self, q, k, v, mask):
+        """q [B, kv heads, groups * rows, D], k [.., D, T], v [.., T, D], mask [B or 1, rows, T]."""
+        groups = q.shape[2] // mask.shape[1]
+        scores = q @ k + mask.repeat(1, groups, 1)[:, None]
+        return torch.softmax(scores, -1) @ v
+
     # --- the model ---------------------------------------------------------------------------
+    def linears(self, names, x):
+        ys = self.products(x, [self.w[name] for name in names])
+        if self.lora is not None:
+            ys = [self.adapt(name, x, y) for name, y in zip(names, ys)]
+        return ys
+
     def linear(self, name, x):
-        y = self.product(x, self.w[name])
-        if self.lora is not None and name in self.lora.a:
-            u = x @ self.lora.a[name].t()
-            y = y + (self.lora.alpha / self.lora.rank) * (u @ self.lora.b[name].t())
-        return y
+        return self.linears([name], x)[0]
+
+    def adapt(self, name, x, y):
+        if name not in self.lora.a:
+            return y
+        u = x @ self.lora.a[name].t()
+        return y + (self.lora.alpha / self.lora.rank) * (u @ self.lora.b[name].t())
 
     def norm(self, x, name):
-        return self.normalise(x) * self.w[name]
+        return self.weighted_norm(x, self.w[name])
 
     def rope(self, x, positions, il):
         """NeoX pairing (i, i + D/2); x is [B, T, heads, D]."""
@@ -153,28 +173,28 @@ class Gemma:
             seen = seen & (j[None] >= first_valid[:, None, None])
         return torch.zeros(seen.shape, dtype=dtype).masked_fill(~seen, MASKED)
 
-    def keys_values(self, il, x, positions):
+    def projections(self, il, x, owns_kv):
+        """Raw q, and k and v when this layer owns them, split into heads: [B, T, heads, D]."""
         c, blk = self.config, "blk.%d." % il
-        shape = (*x.shape[:2], c.n_head_kv, c.head_dim(il))
-        k = self.linear(blk + "attn_k.weight", x).view(shape)
-        v = self.linear(blk + "attn_v.weight", x).view(shape)
-        k = self.rope(self.norm(k, blk + "attn_k_norm.weight"), positions, il)
-        return k, self.normalise(v) if c.arch == "gemma4" else v
+        names = ["attn_q", "attn_k", "attn_v"] if owns_kv else ["attn_q"]
+        parts = self.linears([blk + name + ".weight" for name in names], x)
+        return [y.view(*x.shape[:2], -1, c.head_dim(il)) for y in parts]
 
-    def attention(self, il, x, positions, k, v, mask):
-        """x [B, rows, C]; k and v [B, T, kv heads, D]; mask [*, rows, T]."""
+    def keys_values(self, il, k, v, positions):
+        k = self.rope(self.norm(k, "blk.%d.attn_k_norm.weight" % il), positions, il)
+        return k, self.normalise(v) if self.config.arch == "gemma4" else v
+
+    def attention(self, il, q, positions, k, v, mask):
+        """q [B, rows, heads, D] as projected; k and v [B, T, kv heads, D]; mask [*, rows, T]."""
         c, blk, d = self.config, "blk.%d." % il, self.config.head_dim(il)
-        b, rows, n_tokens, groups = x.shape[0], x.shape[1], k.shape[1], c.n_head // c.n_head_kv
-        q = self.linear(blk + "attn_q.weight", x).view(b, rows, c.n_head, d)
+        b, rows, groups = q.shape[0], q.shape[1], c.n_head // c.n_head_kv
         q = self.rope(self.norm(q, blk + "attn_q_norm.weight"), positions, il)
         if c.arch == "gemma3":
             q = q / math.sqrt(d)
-        q = q.view(b, rows, c.n_head_kv, groups, d).permute(0, 2, 3, 1, 4)
+        q = q.reshape(b, rows, c.n_head_kv, groups, d).permute(0, 2, 3, 1, 4)
         q = q.reshape(b, c.n_head_kv, groups * rows, d)
-        k, v = k.permute(0, 2, 3, 1), v.permute(0, 2, 1, 3)
-        scores = (q @ k).view(b, c.n_head_kv, groups, rows, n_tokens) + mask[:, None, None]
-        p = torch.softmax(scores, -1).view(b, c.n_head_kv, groups * rows, n_tokens)
-        o = (p @ v).view(b, c.n_head_kv, groups, rows, d).permute(0, 3, 1, 2, 4)
+        o = self.attend(q, k.permute(0, 2, 3, 1), v.permute(0, 2, 1, 3), mask)
+        o = o.view(b, c.n_head_kv, groups, rows, d).permute(0, 3, 1, 2, 4)
         return self.linear(blk + "attn_output.weight", o.reshape(b, rows, c.n_head * d))
 
     def ple_inputs(self, tokens, h):
@@ -191,8 +211,8 @@ class Gemma:
         blk = "blk.%d." % il
         a = h + self.norm(attended, blk + "post_attention_norm.weight")
         x = self.norm(a, blk + "ffn_norm.weight")
-        x = F.gelu(self.linear(blk + "ffn_gate.weight", x), approximate="tanh") \
-            * self.linear(blk + "ffn_up.weight", x)
+        gate, up = self.linears([blk + "ffn_gate.weight", blk + "ffn_up.weight"], x)
+        x = F.gelu(gate, approximate="tanh") * up
         h = a + self.norm(self.linear(blk + "ffn_down.weight", x), blk + "post_ffw_norm.weight")
         if ple is not None:
             g = F.gelu(self.linear(blk + "inp_gate.weight", h), approximate="tanh") * ple
@@ -214,15 +234,16 @@ class Gemma:
         stored, masks = {}, {}
         for il in range(c.n_layer):
             x = self.norm(h, "blk.%d.attn_norm.weight" % il)
-            if il < c.n_layer_kv:
-                stored[il] = self.keys_values(il, x, positions)
+            q, *kv = self.projections(il, x, il < c.n_layer_kv)
+            if kv:
+                stored[il] = self.keys_values(il, *kv, positions)
             if il == c.n_layer_kv - 1 and rows is not None:
-                q_positions, h, x, masks = positions[rows], h[:, rows], x[:, rows], {}
+                q_positions, h, q, masks = positions[rows], h[:, rows], q[:, rows], {}
                 ple = ple[:, rows] if ple is not None else None
             if c.is_swa[il] not in masks:
                 masks[c.is_swa[il]] = self.mask(il, q_positions, n_tokens, first_valid, h.dtype)
             k, v = stored[c.kv_source(il)]
-            attended = self.attention(il, x, q_positions, k, v, masks[c.is_swa[il]])
+            attended = self.attention(il, q, q_positions, k, v, masks[c.is_swa[il]])
             h = self.layer_tail(il, h, attended, None if ple is None else ple[:, :, il])
             if trace is not None:
                 trace.append(h)
