@@ -45,16 +45,17 @@ struct GenerationTimes {
 
 class Generation {
   public:
-    // Checks everything a request can get wrong; runs nothing.
+    // Checks everything a request can get wrong and makes prompt the session's sequence; runs
+    // nothing. Both must outlive the generation.
     static Result<std::unique_ptr<Generation>> start(Session & session, const Tokenizer & tokenizer,
                                                      std::vector<int32_t> prompt,
                                                      const GenerationOptions & options);
     // One prefill chunk or one token. After done, finish_reason() says why.
     Result<GenerationStep> step();
-    void cancel();
+    void cancel();  // any thread; the next step ends the generation
     FinishReason finish_reason() const;
     const GenerationTimes & times() const;
-    const std::vector<int32_t> & generated() const;
+    const std::vector<int32_t> & generated() const;  // the end token included
     ~Generation();
 
   private:

@@ -8,8 +8,11 @@
 #include "graph/decoder.h"
 #include "model/model.h"
 
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace lumi {
 
@@ -48,11 +51,13 @@ class Session {
     static Result<MemoryPlan> plan(const Model & model, const SessionOptions & options);
     ~Session();
 
+    const Model & model() const;
     const SessionOptions & options() const;  // as effective
     bool flash_in_use() const;
     const SessionCounters & counters() const;
 
-    // Takes effect for tokens evaluated from now on; drops the cache when it cannot stay valid.
+    // Takes effect for tokens evaluated from now on; drops the sequence when its K/V cannot stay
+    // valid (then begin() is next). Scale 0 means not applied.
     Status set_adapters(std::vector<AppliedAdapter> adapters);
 
     // Makes the session's sequence become `tokens`, keeping the cached common prefix (at least the
@@ -68,6 +73,7 @@ class Session {
 
     int n_past() const;  // tokens in the sequence that are evaluated
     std::span<const int32_t> tokens() const;
+    // Forgets the sequence and wipes the cache; needed after a numeric error.
     void clear();
 
     // Logits at every position of a fresh sequence (for eval, parity): calls visit(position,
