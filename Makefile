@@ -27,7 +27,7 @@ demo: build
 
 test: build
 	cmake --build build/release
-	ctest --test-dir build/release --output-on-failure -j$(JOBS)
+	ctest --test-dir build/release --no-tests=error --output-on-failure -j$(JOBS)
 
 # Small parts; `lumi bench MODEL` measures a whole model.
 bench: build
@@ -50,13 +50,13 @@ install: build
 sanitize: setup
 	cmake --preset relassert
 	cmake --build build/relassert
-	ctest --test-dir build/relassert --output-on-failure -j$(JOBS)
+	ctest --test-dir build/relassert --no-tests=error --output-on-failure -j$(JOBS)
 
 # The tests of everything that has threads.
 tsan: setup
 	cmake --preset tsan
 	cmake --build build/tsan --target thread_tests
-	ctest --test-dir build/tsan --output-on-failure -j$(JOBS) -L threads
+	ctest --test-dir build/tsan --no-tests=error --output-on-failure -j$(JOBS) -L threads
 
 # FUZZ_SECONDS a target, starting from the seeds in fuzz/corpus/TARGET.
 fuzz: setup-dev
