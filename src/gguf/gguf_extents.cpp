@@ -20,7 +20,7 @@ std::string range_text(const TensorInfo & tensor) {
 Status check_ends(const GgufHeader & header) {
     for (const TensorInfo & tensor : header.tensors) {
         uint64_t end = 0;
-        if (!checked_add(tensor.offset, tensor.n_bytes, end) || end > INT64_MAX) {
+        if (!checked_add(tensor.offset, tensor.n_bytes, end)) {
             return Error{ErrorKind::invalid_file, "tensor " + quoted(tensor.name) + ": offset " +
                                                       std::to_string(tensor.offset) + " and size " +
                                                       std::to_string(tensor.n_bytes) +
