@@ -31,9 +31,13 @@ struct Dataset {
     uint64_t n_targets() const;
 };
 
-// text: the file's content. JSONL with "messages" (OpenAI shape, per-message weight), "prompt" and
-// "completion", "text"; otherwise plain text, cut into windows. Errors name the line. Accepts CRLF
-// and a BOM. Zero usable samples is an error that says what was found.
+// text: the file's content. JSONL with "messages" (OpenAI shape, per-message weight, "tools"
+// beside them), "prompt" and "completion" (one exchange of a chat), or "text"; otherwise plain
+// text. Errors name the line. Accepts CRLF and a BOM. Zero usable samples is an error that says
+// what was found. A sample longer than the window becomes several, each starting with BOS and a
+// quarter window of what came before as context, cut at the end of an assistant's turn where one
+// lies in the window's second half: every target is trained exactly once. Plain text is BOS and
+// windows without context.
 Result<Dataset> parse_dataset(std::string_view text, const ChatFormat & format,
                               const Tokenizer & tokenizer, const DatasetOptions & options);
 // Conversations given directly (the server).

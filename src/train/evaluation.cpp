@@ -1,0 +1,97 @@
+// Sums the losses of rows into losses of samples and of the whole set.
+#include "train/evaluation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace lumi {
+
+Evaluation::Evaluation(std::span<const Sample> samples, int window_tokens)
+    : samples_(samples), weighted_loss_(samples.size(), 0.0), weight_(samples.size(), 0.0) {
+    std::vector<const Sample *> pointers;
+    for (const Sample & sample : samples) {
+        pointers.push_back(&sample);
+    }
+    batches_ = pack_samples(pointers, window_tokens);
+    // Equal shapes together: each graph is built once.
+    std::stable_sort(batches_.begin(), batches_.end(),
+                     [](const PackedBatch & a, const PackedBatch & b) {
+                         return std::pair(a.tokens.size(), a.rows.size()) >
+                                std::pair(b.tokens.size(), b.rows.size());
+                     });
+}
+
+Status Evaluation::collect(const PackedBatch & batch, const GraphRunner & runner) {
+    const std::vector<float> losses = runner.row_losses();
+    for (size_t r = 0; r < losses.size(); ++r) {
+        if (batch.row_samples[r] < 0) {
+            continue;
+        }
+        const auto sample = static_cast<size_t>(batch.row_samples[r]);
+        if (!std::isfinite(losses[r])) {
+            return Error{ErrorKind::numeric, "the loss of the sample at line " +
+                                                 std::to_string(samples_[sample].line) +
+                                                 " is not finite"};
+        }
+        const double weight = std::abs(static_cast<double>(batch.weights[r]));
+        weighted_loss_[sample] += weight * static_cast<double>(losses[r]);
+        weight_[sample] += weight;
+    }
+    return {};
+}
+
+Result<bool> Evaluation::advance(GraphRunner & runner) {
+    if (next_ >= batches_.size()) {
+        return true;
+    }
+    if (!running_) {
+        LUMI_TRY(runner.begin(batches_[next_], false, 1.0F));
+        running_ = true;
+    }
+    if (LUMI_TRY(runner.advance())) {
+        LUMI_TRY(collect(batches_[next_], runner));
+        running_ = false;
+        ++next_;
+    }
+    return next_ >= batches_.size();
+}
+
+EvalResult Evaluation::result() const {
+    EvalResult result;
+    double loss = 0;
+    double weight = 0;
+    for (size_t i = 0; i < samples_.size(); ++i) {
+        loss += weighted_loss_[i];
+        weight += weight_[i];
+        result.targets += static_cast<uint64_t>(samples_[i].n_targets());
+        result.sample_loss.push_back(weight_[i] > 0 ? weighted_loss_[i] / weight_[i] : 0.0);
+    }
+    result.loss = weight > 0 ? loss / weight : 0.0;
+    result.perplexity = std::exp(result.loss);
+    return result;
+}
+
+Result<EvalResult> evaluate_dataset(const Model & model, const Dataset & dataset,
+                                    const LoraView & loras, bool portable,
+                                    const CancelToken * cancel) {
+    constexpr size_t kWindow = 512;
+    size_t window = kWindow;
+    for (const Sample & sample : dataset.samples) {
+        window = std::max(window, sample.tokens.size());
+    }
+    RunnerOptions options;
+    options.graph = graph_options(model, portable, false);
+    // A caller who can cancel wants to be heard soon.
+    options.slice_seconds = cancel != nullptr ? 0.1 : std::numeric_limits<double>::infinity();
+    GraphRunner runner(model, loras, {}, options);
+    Evaluation evaluation(dataset.samples, static_cast<int>(window));
+    while (!LUMI_TRY(evaluation.advance(runner))) {
+        if (cancel != nullptr && cancel->cancelled()) {
+            return Error{ErrorKind::cancelled, "the evaluation was stopped"};
+        }
+    }
+    return evaluation.result();
+}
+
+}  // namespace lumi

@@ -1,0 +1,112 @@
+// Twenty optimiser steps against a float64 PyTorch re-implementation (tests/parity/README.md):
+// losses, gradient norms and where the adapter ends.
+#include "tiny_training.h"
+
+#include <cstring>
+
+namespace lumi {
+
+namespace {
+
+std::vector<float> tensor_floats(const GgufFile & file, const std::string & name) {
+    const TensorInfo * info = file.find_tensor(name);
+    EXPECT_NE(info, nullptr) << name;
+    std::vector<float> out(info->n_bytes / sizeof(float));
+    std::memcpy(out.data(), file.tensor_data(*info).data(), info->n_bytes);
+    return out;
+}
+
+// The reference's adapter: "start." + A and B = 0, or the final numbers.
+AdapterData reference_adapter(const GgufFile & file, bool start) {
+    AdapterData adapter;
+    adapter.alpha = 8.0F;
+    const std::string prefix = "start.";
+    const std::string suffix = ".lora_a";
+    for (const TensorInfo & tensor : file.tensors()) {
+        if (!tensor.name.starts_with(prefix) || !tensor.name.ends_with(suffix)) {
+            continue;
+        }
+        const std::string weight =
+            tensor.name.substr(prefix.size(), tensor.name.size() - prefix.size() - suffix.size());
+        LoraMatrixPair pair;
+        EXPECT_TRUE(parse_module_weight_name(weight, pair.layer, pair.module)) << weight;
+        const TensorInfo * b = file.find_tensor(weight + ".lora_b");
+        EXPECT_NE(b, nullptr) << weight;
+        pair.n_in = tensor.ne[0];
+        pair.rank = static_cast<int>(tensor.ne[1]);
+        pair.n_out = b->ne[1];
+        pair.a = tensor_floats(file, (start ? prefix : "") + weight + suffix);
+        pair.b = tensor_floats(file, weight + ".lora_b");
+        if (start) {
+            std::fill(pair.b.begin(), pair.b.end(), 0.0F);
+        }
+        adapter.pairs.push_back(std::move(pair));
+    }
+    return adapter;
+}
+
+Sample reference_sample(const GgufFile & file) {
+    Sample sample;
+    sample.tokens = file.get_i32s("tokens").value();
+    sample.target_weight.assign(sample.tokens.size(), 0.0F);
+    const std::vector<int32_t> supervised = file.get_i32s("supervised").value();
+    for (const int32_t position : supervised) {
+        sample.target_weight[static_cast<size_t>(position)] = 1.0F;
+    }
+    return sample;
+}
+
+struct Case {
+    const char * model;
+    bool portable;
+    bool recompute;
+};
+
+class AdamwParity : public testing::TestWithParam<Case> {};
+
+TEST_P(AdamwParity, TwentyStepsFollowPyTorch) {
+    const Case c = GetParam();
+    const auto file = GgufFile::open(parity_path(std::string(c.model) + "-adamw.gguf"));
+    ASSERT_TRUE(file.ok()) << file.error().message;
+    const std::unique_ptr<Model> model = load_tiny(std::string(c.model) + ".gguf");
+    const AdapterData start = reference_adapter(*file, true);
+    ASSERT_GT(start.pairs.size(), 40U);
+    Dataset train;
+    train.samples.push_back(reference_sample(*file));
+
+    TrainOptions options = quick_options();
+    options.learning_rate = 1e-3F;
+    options.max_steps = 20;
+    options.portable = c.portable;
+    options.recompute = c.recompute;
+    const TrainingRun run = run_training(*model, options, std::move(train), {}, &start);
+    ASSERT_EQ(run.error, "");
+
+    const std::vector<float> losses = file->get_f32s("losses").value();
+    const std::vector<float> norms = file->get_f32s("gradient_norms").value();
+    ASSERT_EQ(run.steps.size(), losses.size());
+    for (size_t i = 0; i < losses.size(); ++i) {
+        const auto expected = static_cast<double>(losses[i]);
+        EXPECT_NEAR(run.steps[i].loss, expected, 1e-3 * expected) << "step " << i;
+        const auto norm = static_cast<double>(norms[i]);
+        EXPECT_NEAR(run.steps[i].grad_norm, norm, 2e-3 * norm) << "step " << i;
+    }
+    const AdapterData last = reference_adapter(*file, false);
+    EXPECT_LT(adapter_distance(run.adapter(), last), 5e-3);
+    EXPECT_GT(adapter_distance(start, last), 2e-2) << "the reference did not move";
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, AdamwParity,
+                         testing::Values(Case{"tiny-gemma4", false, true},
+                                         Case{"tiny-gemma4", true, false},
+                                         Case{"tiny-gemma3", false, true},
+                                         Case{"tiny-gemma3", true, true}),
+                         [](const auto & test) {
+                             return std::string(test.param.model).substr(5) +
+                                    (test.param.portable ? "_portable" : "_panels") +
+                                    (test.param.recompute ? "_recomputed" : "_kept");
+                         });
+
+}  // namespace
+
+}  // namespace lumi
