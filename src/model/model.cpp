@@ -140,24 +140,22 @@ class ModelLoader {
         }
     }
 
-    // A type that the device cannot multiply is found here, not in the middle of a prompt.
+    // A weight that the device cannot multiply, for its type or its size, is found here and not in
+    // the middle of a prompt.
     Status check_products() const {
-        std::vector<ggml_type> seen;
         for (const BoundTensor & tensor : tensors_) {
-            const ggml_type type = tensor.info->type;
-            if (is_vector(tensor) || tensor.role.host_only || tensor.role.slot == nullptr ||
-                std::find(seen.begin(), seen.end(), type) != seen.end()) {
+            if (is_vector(tensor) || tensor.role.host_only || tensor.role.slot == nullptr) {
                 continue;
             }
-            seen.push_back(type);
             const GgmlContext ctx = make_context(4);
             ggml_tensor * weight = new_tensor(ctx.get(), tensor);
             ggml_tensor * x = ggml_new_tensor_2d(ctx.get(), GGML_TYPE_F32, weight->ne[0], 2);
             if (!model_.device_.supports(ggml_mul_mat(ctx.get(), weight, x))) {
                 return Error{ErrorKind::unsupported,
-                             model_.file_.path() + ": tensor '" + tensor.info->name +
-                                 "' has the type " + ggml_type_name(type) + ", which device " +
-                                 model_.device_.name() + " cannot multiply"};
+                             model_.file_.path() + ": device " + model_.device_.name() +
+                                 " cannot multiply with tensor '" + tensor.info->name + "' (" +
+                                 ggml_type_name(tensor.info->type) + ", " +
+                                 bytes_text(tensor.info->n_bytes) + ")"};
             }
         }
         return {};
