@@ -10,8 +10,8 @@ namespace {
 
 using namespace lumi::test;
 
-// F32 sums in another order. ggml's GELU is a table indexed by an F16, which makes steps of 1e-3 out
-// of last bits; what these tests guard against (a wrong cell, window or position) is over 0.05.
+// F32 sums in another order. ggml's GELU is a table indexed by an F16, which makes steps of 1e-3
+// out of last bits; what these tests guard against (a wrong cell, window or position) is over 0.05.
 constexpr double kSame = 5e-3;
 
 // Logits of every position of tokens, in a row.
@@ -167,7 +167,8 @@ TEST(Session, EveryCacheTypeWorksOrIsRefusedAtTheStart) {
         KvType type;
         double tolerance;
     };
-    for (const Row row : {Row{KvType::f32, kSame}, Row{KvType::f16, 1e-2}, Row{KvType::q8_0, 0.1}}) {
+    for (const Row row :
+         {Row{KvType::f32, kSame}, Row{KvType::f16, 1e-2}, Row{KvType::q8_0, 0.1}}) {
         for (const FlashMode flash : {FlashMode::on, FlashMode::off}) {
             SessionOptions options = small_batches(16);
             options.kv_type = row.type;
