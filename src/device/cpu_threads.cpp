@@ -3,6 +3,7 @@
 #include "device/cpu_threads.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <set>
 #include <string>

@@ -7,6 +7,7 @@
 #include <dnnl.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <memory>

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "gguf/gguf_writer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>

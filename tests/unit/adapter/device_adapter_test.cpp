@@ -1,6 +1,8 @@
 // Adapters on a device: scale, look-up order, and that what is uploaded is what was given.
 #include "small_config.h"
 
+#include <memory>
+
 namespace lumi {
 
 namespace {

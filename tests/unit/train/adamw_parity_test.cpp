@@ -2,7 +2,9 @@
 // losses, gradient norms and where the adapter ends.
 #include "tiny_training.h"
 
+#include <cstdint>
 #include <cstring>
+#include <memory>
 
 namespace lumi {
 

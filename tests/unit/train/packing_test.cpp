@@ -5,6 +5,8 @@
 #include "train/graph_runner.h"
 #include "train/parameters.h"
 
+#include <cmath>
+
 namespace lumi {
 
 namespace {

@@ -5,6 +5,7 @@
 #include "graph/decoder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace lumi {
