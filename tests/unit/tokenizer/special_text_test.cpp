@@ -137,6 +137,21 @@ TEST(SpecialTextGemma4, HostileMergesCannotBuildAControlToken) {
     EXPECT_EQ(ids, (std::vector<TokenId>{spec.id("<|tu"), spec.id("rn>")}));
 }
 
+TEST(SpecialTextGemma3, HostilePiecesCannotBuildAControlToken) {
+    VocabSpec spec = test::tiny_gemma3();
+    for (const char * text : {"<", "x", ">", "<x"}) {
+        if (spec.id(text) < 0) {
+            spec.add(text, 1, -1.0F);
+        }
+    }
+    spec.add("<x>", 3, 0.0F);
+    spec.add("x>", 2, 0.0F);
+    const Loaded loaded(spec);
+    EXPECT_EQ((*loaded).encode("<x>", Specials::untrusted),
+              (std::vector<TokenId>{spec.id("<x"), spec.id(">")}));
+    EXPECT_EQ((*loaded).encode("<x>", Specials::parse), std::vector<TokenId>{spec.id("<x>")});
+}
+
 TEST(SpecialTextGemma3, NewlineRunsAndTagsOfTheVocabularyStayWholeForUsers) {
     const Loaded loaded(test::tiny_gemma3());
     EXPECT_EQ((*loaded).encode("<table>\n\n\n</table>", Specials::untrusted),
