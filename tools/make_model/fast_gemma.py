@@ -27,48 +27,51 @@ class FastGemma(Gemma):
         turned = self.rope(unit, positions, il)[0, :, 0]
         return turned[:, :half].contiguous(), turned[:, half:].contiguous()
 
+    def tables(self, positions, n_tokens, first_valid):
+        """What attention needs for these rows, by kind of layer: is_swa -> (cos, sin, mask)."""
+        found = {}
+        for il, swa in enumerate(self.config.is_swa):
+            if swa not in found:
+                mask = self.mask(il, positions, n_tokens, first_valid, torch.float32)
+                found[swa] = (*self.angles(positions, il), mask)
+        return found
+
     def forward(self, tokens, rows=None, first_valid=None, trace=None):
-        c, eps = self.config, self.config.eps
+        c = self.config
         b, n_tokens = tokens.shape
-        positions = torch.arange(n_tokens)
-        rows = positions if rows is None else rows
         h = F.embedding(tokens, self.w["token_embd.weight"]) * math.sqrt(c.n_embd)
+        h = h.view(-1, c.n_embd)  # [B * rows, C] from here on
         ple = self.fast_ple(tokens, h)
-        h = h.view(-1, c.n_embd)
-        kept, width, self.stored = {}, n_tokens, {}
+        tables, stored = self.tables(torch.arange(n_tokens), n_tokens, first_valid), {}
         for il in range(c.n_layer):
-            blk, d, swa = "blk.%d." % il, c.head_dim(il), c.is_swa[il]
-            if il in (0, c.n_layer_kv) or swa not in kept:
-                if il == c.n_layer_kv:
-                    kept = {}
-                kept[swa] = (*self.angles(positions[-width:] if width == n_tokens else rows, il),
-                             self.mask(il, rows if width != n_tokens else positions, n_tokens,
-                                       first_valid, h.dtype))
-            cosine, sine, mask = kept[swa]
-            names = ["attn_q", "attn_k", "attn_v"] if il < c.n_layer_kv else ["attn_q"]
-            qkv = NormProduct.apply(h, self.w[blk + "attn_norm.weight"], eps,
-                                    *[self.weight(blk + n + ".weight") for n in names])
-            n_q = c.n_head * d
-            if il < c.n_layer_kv:
-                k = Heads.apply(qkv[:, n_q:n_q + d], self.w[blk + "attn_k_norm.weight"], cosine, sine,
-                                d, eps)
-                v = Heads.apply(qkv[:, n_q + d:], torch.ones(d), torch.ones(1, d // 2),
-                                torch.zeros(1, d // 2), d, eps)
-                self.stored[il] = (k.view(b, n_tokens, d), v.view(b, n_tokens, d))
-            k, v = self.stored[c.kv_source(il)]
-            q = Heads.apply(qkv[:, :n_q], self.w[blk + "attn_q_norm.weight"], cosine, sine, d, eps)
-            q = q.view(b, width, c.n_head, d).transpose(1, 2).reshape(b, -1, d)
-            o = Attend.apply(q, k, v, mask)
-            o = o.view(b, c.n_head, width, d).transpose(1, 2).reshape(b * width, n_q)
-            if il == c.n_layer_kv - 1 and len(rows) != n_tokens:
-                h, o = (t.view(b, n_tokens, -1)[:, rows].flatten(0, 1) for t in (h, o))
-                width = len(rows)
-            ple_l = ple[il]
-            if width != n_tokens:
-                ple_l = ple_l.view(b, n_tokens, -1)[:, rows].flatten(0, 1)
-            h = self.fast_tail(blk, h, o, ple_l)
-        z = NormProduct.apply(h, self.w["output_norm.weight"], eps, self.w["token_embd.weight"])
-        return (c.softcap * torch.tanh(z.float() / c.softcap)).view(b, width, -1)
+            o = self.fast_attention(il, h, b, stored, tables[c.is_swa[il]])
+            if il == c.n_layer_kv - 1 and rows is not None:
+                keep = lambda t: t.view(b, n_tokens, -1)[:, rows].flatten(0, 1)
+                h, o, ple = keep(h), keep(o), [keep(t) for t in ple]
+                tables = self.tables(rows, n_tokens, first_valid)
+            h = self.fast_tail("blk.%d." % il, h, o, ple[il])
+        z = NormProduct.apply(h, self.w["output_norm.weight"], c.eps, self.w["token_embd.weight"])
+        return (c.softcap * torch.tanh(z.float() / c.softcap)).view(b, -1, z.shape[1])
+
+    def fast_attention(self, il, h, b, stored, table):
+        """The heads' outputs [B * rows, heads * d], before the output product."""
+        c, eps, blk, d = self.config, self.config.eps, "blk.%d." % il, self.config.head_dim(il)
+        cosine, sine, mask = table
+        n_q = c.n_head * d
+        names = ["attn_q", "attn_k", "attn_v"] if il < c.n_layer_kv else ["attn_q"]
+        qkv = NormProduct.apply(h, self.w[blk + "attn_norm.weight"], eps,
+                                *[self.weight(blk + n + ".weight") for n in names])
+        if il < c.n_layer_kv:
+            k = qkv[:, n_q:n_q + d]
+            k = Heads.apply(k, self.w[blk + "attn_k_norm.weight"], cosine, sine, d, eps)
+            still = torch.ones(1, d // 2), torch.zeros(1, d // 2)  # v is not turned
+            v = Heads.apply(qkv[:, n_q + d:], torch.ones(d), *still, d, eps)
+            stored[il] = k.view(b, -1, d), v.view(b, -1, d)
+        k, v = stored[c.kv_source(il)]
+        q = Heads.apply(qkv[:, :n_q], self.w[blk + "attn_q_norm.weight"], cosine, sine, d, eps)
+        q = q.view(b, -1, c.n_head, d).transpose(1, 2).reshape(b, -1, d)
+        o = Attend.apply(q, k, v, mask).view(b, c.n_head, -1, d)
+        return o.transpose(1, 2).reshape(-1, n_q)
 
     def fast_ple(self, tokens, h):
         """Per layer, BF16 [n, P]."""

@@ -28,7 +28,6 @@ def call(name, *args):
     """Tensors go as pointers, ints as long, floats as float."""
     kinds = {torch.Tensor: lambda t: ctypes.c_void_p(t.data_ptr()), int: ctypes.c_long,
              float: ctypes.c_float}
-    kinds[torch.nn.Parameter] = kinds[torch.Tensor]
     getattr(kernels, name)(*[kinds[type(a)](a) for a in args])
 
 
@@ -101,7 +100,8 @@ class Heads(torch.autograd.Function):
     def forward(ctx, x, w, cosine, sine, d, eps):
         n, heads = x.shape[0], x.shape[1] // d
         y, r = torch.empty(n, heads * d, dtype=BF16), torch.empty(n * heads)
-        call("head_forward", x, x.stride(0), w, cosine, sine, cosine.shape[0], y, r, n, heads, d, eps)
+        call("head_forward", x, x.stride(0), w, cosine, sine, cosine.shape[0], y, r, n, heads, d,
+             eps)
         ctx.save_for_backward(x, w, cosine, sine, r)
         ctx.d = d
         return y
@@ -110,8 +110,8 @@ class Heads(torch.autograd.Function):
     def backward(ctx, g):
         x, w, cosine, sine, r = ctx.saved_tensors
         dx, dw = torch.empty(x.shape, dtype=BF16), torch.zeros_like(w)
-        call("head_backward", g.contiguous(), x, x.stride(0), w, cosine, sine, cosine.shape[0], r, dx,
-             dw, x.shape[0], x.shape[1] // ctx.d, ctx.d)
+        call("head_backward", g.contiguous(), x, x.stride(0), w, cosine, sine, cosine.shape[0], r,
+             dx, dw, x.shape[0], x.shape[1] // ctx.d, ctx.d)
         return dx, dw, None, None, None, None
 
 
@@ -131,7 +131,8 @@ class Geglu(torch.autograd.Function):
         both, = ctx.saved_tensors
         n, c = both.shape[0], both.shape[1] // 2
         d = torch.empty_like(both)
-        call("geglu_backward", g.contiguous(), both, 2 * c, both[:, c:], 2 * c, d, d[:, c:], 2 * c, n, c)
+        call("geglu_backward", g.contiguous(), both, 2 * c, both[:, c:], 2 * c, d, d[:, c:], 2 * c,
+             n, c)
         return d
 
 

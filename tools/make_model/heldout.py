@@ -1,11 +1,16 @@
-"""The held-out questions: wordings that training never saw, written to models/heldout.jsonl."""
+"""The held-out questions: wordings that training never saw.
+
+Run: python3 heldout.py writes models/heldout.jsonl.
+"""
 import json
 import random
+from pathlib import Path
 
+import worlds
 from samples import Chats
 
 SEED = 2026
-ROLES = {"system": "system", "user": "user", "assistant": "assistant"}
+OUTPUT = Path(__file__).resolve().parents[2] / "models" / "heldout.jsonl"
 
 
 def held_out_chats(n):
@@ -14,7 +19,8 @@ def held_out_chats(n):
     out, seen = [], set()
     while len(out) < n:
         messages, answer = chats.chat()
-        if len(messages[-1][1]) and messages[-1][1] not in seen and answer != "I will remember that.":
+        # A statement is no wording of a question: its answer is always the same.
+        if messages[-1][1] not in seen and answer != worlds.ACKNOWLEDGE:
             seen.add(messages[-1][1])
             out.append((messages, answer))
     return out
@@ -23,6 +29,10 @@ def held_out_chats(n):
 def write_held_out(path, n=200):
     with open(path, "w", encoding="utf-8") as file:
         for messages, answer in held_out_chats(n):
-            row = {"messages": [{"role": ROLES[r], "content": t} for r, t in messages],
+            row = {"messages": [{"role": role, "content": text} for role, text in messages],
                    "answer": answer}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    write_held_out(OUTPUT)

@@ -8,7 +8,9 @@ namespace {
 
 using Bf16 = uint16_t;
 
-inline float widen(Bf16 v) { return std::bit_cast<float>(uint32_t(v) << 16); }
+inline float widen(Bf16 v) {
+    return std::bit_cast<float>(uint32_t(v) << 16);
+}
 
 inline Bf16 narrow(float f) {
     const uint32_t bits = std::bit_cast<uint32_t>(f);
@@ -31,20 +33,24 @@ inline Gelu gelu(float x) {
 extern "C" {
 
 // y = norm(x) * w, x F32 [n, c], y BF16; keeps 1 / rms in r.
-void norm_forward(const float* x, const float* w, Bf16* y, float* r, long n, long c, float eps) {
+void norm_forward(const float * x, const float * w, Bf16 * y, float * r, long n, long c,
+                  float eps) {
     for (long i = 0; i < n; ++i, x += c, y += c) {
         float sum = 0;
-        for (long j = 0; j < c; ++j) sum += x[j] * x[j];
+        for (long j = 0; j < c; ++j)
+            sum += x[j] * x[j];
         r[i] = 1 / std::sqrt(sum / float(c) + eps);
-        for (long j = 0; j < c; ++j) y[j] = narrow(x[j] * r[i] * w[j]);
+        for (long j = 0; j < c; ++j)
+            y[j] = narrow(x[j] * r[i] * w[j]);
     }
 }
 
-void norm_backward(const Bf16* g, const float* x, const float* w, const float* r, float* dx,
-                   float* dw, long n, long c) {
+void norm_backward(const Bf16 * g, const float * x, const float * w, const float * r, float * dx,
+                   float * dw, long n, long c) {
     for (long i = 0; i < n; ++i, x += c, g += c, dx += c) {
         float dot = 0;
-        for (long j = 0; j < c; ++j) dot += widen(g[j]) * w[j] * x[j];
+        for (long j = 0; j < c; ++j)
+            dot += widen(g[j]) * w[j] * x[j];
         const float m = dot * r[i] * r[i] / float(c);
         for (long j = 0; j < c; ++j) {
             const float gj = widen(g[j]);
@@ -55,21 +61,24 @@ void norm_backward(const Bf16* g, const float* x, const float* w, const float* r
 }
 
 // out = h + norm(x) * w, x BF16, h and out F32.
-void add_norm_forward(const Bf16* x, const float* h, const float* w, float* out, float* r, long n,
-                      long c, float eps) {
+void add_norm_forward(const Bf16 * x, const float * h, const float * w, float * out, float * r,
+                      long n, long c, float eps) {
     for (long i = 0; i < n; ++i, x += c, h += c, out += c) {
         float sum = 0;
-        for (long j = 0; j < c; ++j) sum += widen(x[j]) * widen(x[j]);
+        for (long j = 0; j < c; ++j)
+            sum += widen(x[j]) * widen(x[j]);
         r[i] = 1 / std::sqrt(sum / float(c) + eps);
-        for (long j = 0; j < c; ++j) out[j] = h[j] + widen(x[j]) * r[i] * w[j];
+        for (long j = 0; j < c; ++j)
+            out[j] = h[j] + widen(x[j]) * r[i] * w[j];
     }
 }
 
-void add_norm_backward(const float* g, const Bf16* x, const float* w, const float* r, Bf16* dx,
-                       float* dw, long n, long c) {
+void add_norm_backward(const float * g, const Bf16 * x, const float * w, const float * r, Bf16 * dx,
+                       float * dw, long n, long c) {
     for (long i = 0; i < n; ++i, x += c, g += c, dx += c) {
         float dot = 0;
-        for (long j = 0; j < c; ++j) dot += g[j] * w[j] * widen(x[j]);
+        for (long j = 0; j < c; ++j)
+            dot += g[j] * w[j] * widen(x[j]);
         const float m = dot * r[i] * r[i] / float(c);
         for (long j = 0; j < c; ++j) {
             const float xj = widen(x[j]);
@@ -81,19 +90,22 @@ void add_norm_backward(const float* g, const Bf16* x, const float* w, const floa
 
 // One head a row: y = rope(norm(x) * w). Row i of n holds `heads` heads of d at x + i * stride; the
 // angle tables are [period, d / 2], row i uses line i % period. Without a table: the norm only.
-void head_forward(const Bf16* x, long stride, const float* w, const float* cosine, const float* sine,
-                  long period, Bf16* y, float* r, long n, long heads, long d, float eps) {
+void head_forward(const Bf16 * x, long stride, const float * w, const float * cosine,
+                  const float * sine, long period, Bf16 * y, float * r, long n, long heads, long d,
+                  float eps) {
     const long half = d / 2;
     for (long i = 0; i < n; ++i) {
-        const float* co = cosine + (i % period) * half;
-        const float* si = sine + (i % period) * half;
+        const float * co = cosine + (i % period) * half;
+        const float * si = sine + (i % period) * half;
         for (long k = 0; k < heads; ++k, y += d, ++r) {
-            const Bf16* head = x + i * stride + k * d;
+            const Bf16 * head = x + i * stride + k * d;
             float sum = 0;
-            for (long j = 0; j < d; ++j) sum += widen(head[j]) * widen(head[j]);
+            for (long j = 0; j < d; ++j)
+                sum += widen(head[j]) * widen(head[j]);
             const float s = *r = 1 / std::sqrt(sum / float(d) + eps);
             for (long j = 0; j < half; ++j) {
-                const float a = widen(head[j]) * s * w[j], b = widen(head[j + half]) * s * w[j + half];
+                const float a = widen(head[j]) * s * w[j],
+                            b = widen(head[j + half]) * s * w[j + half];
                 y[j] = narrow(a * co[j] - b * si[j]);
                 y[j + half] = narrow(a * si[j] + b * co[j]);
             }
@@ -101,23 +113,24 @@ void head_forward(const Bf16* x, long stride, const float* w, const float* cosin
     }
 }
 
-void head_backward(const Bf16* g, const Bf16* x, long stride, const float* w, const float* cosine,
-                   const float* sine, long period, const float* r, Bf16* dx, float* dw, long n,
-                   long heads, long d) {
+void head_backward(const Bf16 * g, const Bf16 * x, long stride, const float * w,
+                   const float * cosine, const float * sine, long period, const float * r,
+                   Bf16 * dx, float * dw, long n, long heads, long d) {
     const long half = d / 2;
     float back[256];
     for (long i = 0; i < n; ++i) {
-        const float* co = cosine + (i % period) * half;
-        const float* si = sine + (i % period) * half;
+        const float * co = cosine + (i % period) * half;
+        const float * si = sine + (i % period) * half;
         for (long k = 0; k < heads; ++k, g += d, dx += d, ++r) {
-            const Bf16* head = x + i * stride + k * d;
+            const Bf16 * head = x + i * stride + k * d;
             float dot = 0;
             for (long j = 0; j < half; ++j) {
                 const float a = widen(g[j]), b = widen(g[j + half]);
                 back[j] = a * co[j] + b * si[j];
                 back[j + half] = b * co[j] - a * si[j];
             }
-            for (long j = 0; j < d; ++j) dot += back[j] * w[j] * widen(head[j]);
+            for (long j = 0; j < d; ++j)
+                dot += back[j] * w[j] * widen(head[j]);
             const float s = *r, m = dot * s * s / float(d);
             for (long j = 0; j < d; ++j) {
                 const float xj = widen(head[j]);
@@ -129,14 +142,15 @@ void head_backward(const Bf16* g, const Bf16* x, long stride, const float* w, co
 }
 
 // y = gelu(gate) * up, all BF16; rows of gate and up lie `gs` and `us` apart.
-void geglu_forward(const Bf16* gate, long gs, const Bf16* up, long us, Bf16* y, long n, long c) {
+void geglu_forward(const Bf16 * gate, long gs, const Bf16 * up, long us, Bf16 * y, long n, long c) {
     for (long i = 0; i < n; ++i, gate += gs, up += us, y += c) {
-        for (long j = 0; j < c; ++j) y[j] = narrow(gelu(widen(gate[j])).value * widen(up[j]));
+        for (long j = 0; j < c; ++j)
+            y[j] = narrow(gelu(widen(gate[j])).value * widen(up[j]));
     }
 }
 
-void geglu_backward(const Bf16* g, const Bf16* gate, long gs, const Bf16* up, long us, Bf16* dgate,
-                    Bf16* dup, long ds, long n, long c) {
+void geglu_backward(const Bf16 * g, const Bf16 * gate, long gs, const Bf16 * up, long us,
+                    Bf16 * dgate, Bf16 * dup, long ds, long n, long c) {
     for (long i = 0; i < n; ++i, g += c, gate += gs, up += us, dgate += ds, dup += ds) {
         for (long j = 0; j < c; ++j) {
             const Gelu a = gelu(widen(gate[j]));

@@ -25,7 +25,7 @@ from heldout import held_out_chats
 from teachable import Lessons
 
 N_VOCAB = 2048
-BATCH = 48  # for each worker
+BATCH = 32  # for each worker
 
 
 def smooth(average, value):
@@ -33,7 +33,7 @@ def smooth(average, value):
 
 
 def exact_share(model, vocabulary, chats):
-    """Share of chats whose greedy answer is the expected one: every row's best token is the next."""
+    """Share of chats answered word for word, greedily: every row's best token is the next one."""
     right = 0
     with torch.no_grad():
         for i in range(0, len(chats), 50):
@@ -44,78 +44,114 @@ def exact_share(model, vocabulary, chats):
     return right / len(chats)
 
 
+class Flat:
+    """All trained tensors as views of one array, and so their gradients: few passes, one copy."""
+
+    def __init__(self, tensors):
+        tensors = sorted(tensors, key=lambda t: t.dim() == 1)  # matrices first, stable
+        sizes = [t.numel() for t in tensors]
+        self.data = torch.cat([t.detach().flatten() for t in tensors])
+        self.grad = torch.zeros_like(self.data)
+        for t, data, grad in zip(tensors, self.data.split(sizes), self.grad.split(sizes)):
+            t.data, t.grad = data.view_as(t), grad.view_as(t)
+        n_matrix = sum(t.numel() for t in tensors if t.dim() > 1)
+        self.parts = []
+        for part in (slice(0, n_matrix), slice(n_matrix, None)):
+            parameter = torch.nn.Parameter(self.data[part])
+            parameter.grad = self.grad[part]
+            self.parts.append(parameter)
+
+    def optimiser(self, rate):
+        matrices, vectors = self.parts
+        return torch.optim.AdamW([{"params": [matrices], "weight_decay": 0.02},
+                                  {"params": [vectors], "weight_decay": 0.0}],
+                                 lr=rate, betas=(0.9, 0.98))
+
+    def clip(self, limit):
+        norm = self.grad.norm().item()
+        if norm > limit:
+            self.grad.mul_(limit / norm)
+
+
 class Team:
-    """Workers with the same weights that average their gradients: one barrier a step. Threads inside
-    a product would wait for each other a thousand times a step."""
+    """Workers with the same weights that average their gradients. They wait for each other once a
+    step; threads inside a product would a thousand times."""
 
     def __init__(self, n_workers, n_values):
         self.n_workers = n_workers
         self.shared = torch.zeros(n_workers, n_values).share_memory_()
         self.barrier = processes.get_context("fork").Barrier(n_workers)
 
-    def average(self, rank, parameters):
+    def average(self, rank, grad):
         if self.n_workers == 1:
             return
-        self.shared[rank] = torch.cat([t.grad.flatten() for t in parameters])
+        self.shared[rank] = grad
         self.barrier.wait()
-        mean = self.shared.mean(0)
+        torch.mean(self.shared, 0, out=grad)
         self.barrier.wait()
-        for t, part in zip(parameters, mean.split([t.numel() for t in parameters])):
-            t.grad = part.view_as(t)
+
+
+class Run:
+    """One worker's state, and its checkpoint."""
+
+    def __init__(self, rank, args, vocabulary):
+        self.config = shipped_config()
+        self.weights, self.trained = initial_weights(self.config, N_VOCAB, args.seed)
+        self.flat = Flat(self.trained)
+        self.optimiser = self.flat.optimiser(args.lr)
+        self.first_step = 0
+        if args.resume:
+            state = torch.load(args.checkpoint)
+            self.flat.data.copy_(state["data"])
+            self.optimiser.load_state_dict(state["optimiser"])
+            self.first_step = state["step"]
+        self.model = FastGemma(self.config, self.weights)
+        seed = args.seed + 1000 * rank + self.first_step
+        self.source = batches.stream(vocabulary, BATCH, seed)
+        self.lessons = Lessons(vocabulary, random.Random(seed + 1), seed + 2)
+
+    def backward(self, taught):
+        """Leaves this worker's gradient in flat.grad; returns (loss, tokens)."""
+        if taught:
+            tokens, first, targets = self.lessons.outer_batch(self.model, self.trained)
+        else:
+            tokens, first, targets = next(self.source)
+        logits = self.model.forward(tokens, batches.loss_rows(tokens, targets), first)
+        loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        self.flat.grad.zero_()
+        loss.backward()
+        self.model.lora = None
+        return loss.item(), tokens.numel()
+
+    def save(self, args, step, vocabulary):
+        torch.save({"data": self.flat.data, "optimiser": self.optimiser.state_dict(), "step": step},
+                   args.checkpoint + ".new")
+        os.replace(args.checkpoint + ".new", args.checkpoint)
+        write_model(args.output, self.config, self.weights, vocabulary)
 
 
 def train(rank, args, vocabulary, team):
     torch.set_num_threads(1)
-    seed = args.seed + 1000 * rank
-    config = shipped_config()
-    weights, trained = initial_weights(config, N_VOCAB, args.seed)
-    model = FastGemma(config, weights)
-    decayed = [t for t in trained if t.dim() > 1]
-    plain = [t for t in trained if t.dim() == 1]
-    optimiser = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.02},
-                                   {"params": plain, "weight_decay": 0.0}], lr=args.lr,
-                                  betas=(0.9, 0.98), foreach=True)
-    first_step = 0
-    if args.resume:
-        state = torch.load(args.checkpoint)
-        for t, saved in zip(trained, state["weights"]):
-            t.data.copy_(saved)
-        optimiser.load_state_dict(state["optimiser"])
-        first_step = state["step"]
-    held_out = held_out_chats(200)
-    source = batches.stream(vocabulary, BATCH, seed + first_step)
-    lessons = Lessons(vocabulary, random.Random(seed + 1 + first_step), seed + 2 + first_step)
-    started, seen, average, taught_average = time.time(), 0, None, None
-    for step in range(first_step, args.steps):
-        for group in optimiser.param_groups:
+    run, held_out = Run(rank, args, vocabulary), held_out_chats(200)
+    started, seen, averages = time.time(), 0, {False: None, True: None}
+    for step in range(run.first_step, args.steps):
+        taught = step >= args.teach_from and step % 4 == 3
+        loss, n_tokens = run.backward(taught)
+        team.average(rank, run.flat.grad)
+        run.flat.clip(1.0)
+        for group in run.optimiser.param_groups:
             group["lr"] = learning_rate(step, args.steps, args.lr)
-        taught = step >= args.teach_from and step % 3 == 2
-        tokens, first, targets = lessons.outer_batch(model, trained) if taught else next(source)
-        logits = model.forward(tokens, batches.loss_rows(tokens, targets), first)
-        loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-        optimiser.zero_grad()
-        loss.backward()
-        team.average(rank, trained)
-        torch.nn.utils.clip_grad_norm_(trained, 1.0)
-        optimiser.step()
-        model.lora = None
-        seen += tokens.numel() * args.workers
-        if rank > 0:
-            continue
-        if taught:
-            taught_average = smooth(taught_average, loss.item())
-        else:
-            average = smooth(average, loss.item())
-        if step % 20 == 19:
+        run.optimiser.step()
+        seen += n_tokens * args.workers
+        averages[taught] = smooth(averages[taught], loss)
+        if rank == 0 and step % 50 == 49:
             print("step %d loss %.4f taught %.4f tokens/s %.0f" % (
-                step + 1, average, taught_average or 0, seen / (time.time() - started)), flush=True)
-        if step % 200 == 199 or step + 1 == args.steps:
-            print("held out %.3f" % exact_share(Gemma(config, weights), vocabulary, held_out),
-                  flush=True)
-            torch.save({"weights": trained, "optimiser": optimiser.state_dict(),
-                        "step": step + 1}, args.checkpoint + ".new")
-            os.replace(args.checkpoint + ".new", args.checkpoint)
-            write_model(args.output, config, weights, vocabulary)
+                step + 1, averages[False], averages[True] or 0,
+                seen / (time.time() - started)), flush=True)
+        if rank == 0 and (step % 250 == 249 or step + 1 == args.steps):
+            plain = Gemma(run.config, run.weights)
+            print("held out %.3f" % exact_share(plain, vocabulary, held_out), flush=True)
+            run.save(args, step + 1, vocabulary)
 
 
 def main():
@@ -123,7 +159,7 @@ def main():
     parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--teach-from", type=int, default=1500,
                         help="first step that also trains how lessons are taken")
-    parser.add_argument("--lr", type=float, default=3e-3)
+    parser.add_argument("--lr", type=float, default=2.5e-3)
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--checkpoint", default="lumi-small.pt")

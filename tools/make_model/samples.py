@@ -9,18 +9,19 @@ from wordings import Intents, casual, polish
 ONSETS = "b c d f g h j k l m n p r s t v w z br cr dr fl gr kl pl pr sk sl st tr".split()
 VOWELS = "a e i o u a e i o ai ee oo".split()
 CODAS = ["", "", "", "n", "l", "r", "s", "x", "m", "k", "t"]
-KINDS = [("knowledge", 36), ("told", 30), ("unknown", 14), ("third", 8), ("talk", 7),
+KINDS = [("knowledge", 40), ("told", 30), ("unknown", 14), ("third", 6), ("talk", 6),
          ("statement", 5)]
 
 
 def invented(rng, capital=True):
     word = "".join(rng.choice(ONSETS) + rng.choice(VOWELS) + rng.choice(CODAS)
-                   for _ in range(rng.choice((1, 1, 2, 2, 2, 3))))
+                   for _ in range(rng.choice((1, 2, 2))))
     return word.capitalize() if capital else word
 
 
-VALUES = {"pet_names": worlds.PETS + worlds.PEOPLE, "people": worlds.PEOPLE, "cities": worlds.CITIES,
-          "jobs": worlds.JOBS, "colours": worlds.COLOURS, "foods": worlds.FOODS,
+VALUES = {"pet_names": worlds.PETS + worlds.PEOPLE, "people": worlds.PEOPLE,
+          "cities": worlds.CITIES, "jobs": worlds.JOBS, "colours": worlds.COLOURS,
+          "foods": worlds.FOODS,
           "drinks": worlds.DRINKS, "animals": worlds.ANIMALS, "numbers": worlds.NUMBERS,
           "months": worlds.MONTHS, "sports": worlds.SPORTS, "instruments": worlds.INSTRUMENTS,
           "languages": worlds.LANGUAGES, "places": worlds.PLACES}
@@ -29,8 +30,8 @@ NAMES = ("pet_names", "people", "cities")
 
 def value(kind, rng):
     if kind == "codes":
-        return str(rng.randrange(100, 10000))
-    if kind in NAMES and rng.random() < 0.35:
+        return str(rng.randrange(100, 1000))
+    if kind in NAMES and rng.random() < 0.3:
         return invented(rng)
     if kind not in ("numbers", "months") and rng.random() < 0.06:
         return invented(rng, capital=kind == "languages")
@@ -61,8 +62,10 @@ class Chats:
 
     def talk(self, held_out=None):
         name = self.rng.choice(list(worlds.GREETINGS) + list(worlds.ABOUT_LUMI))
-        answer = worlds.GREETINGS[name][1] if name in worlds.GREETINGS else worlds.ABOUT_LUMI[name][0]
-        return self.question(name, "", held_out), answer
+        question = self.question(name, "", held_out)
+        if name in worlds.GREETINGS:
+            return question, worlds.GREETINGS[name][1]
+        return question, worlds.ABOUT_LUMI[name][0]
 
     def fact(self, taken, third=False):
         """(key, statement, question's intent and x, answer, unknown answer), key not in `taken`."""
@@ -73,8 +76,8 @@ class Chats:
                 values, answer, unknown, statements = worlds.THIRD[name][:4]
                 x = invented(rng) if rng.random() < 0.2 else rng.choice(worlds.PEOPLE)
             else:
-                name = rng.choices(list(worlds.PERSONAL),
-                                   [3 if n in ("pet", "relative") else 1 for n in worlds.PERSONAL])[0]
+                weights = [3 if n in ("pet", "relative") else 1 for n in worlds.PERSONAL]
+                name = rng.choices(list(worlds.PERSONAL), weights)[0]
                 kinds, values, answer, unknown, statements = worlds.PERSONAL[name][:5]
                 x = rng.choice(kinds) if kinds else ""
             if (name, x) not in taken and (name, x) not in self.avoid:
@@ -99,13 +102,13 @@ class Chats:
     def with_history(self, question, answer):
         messages = []
         roll = self.rng.random()
-        if roll < 0.15:
+        if roll < 0.08:
             facts = self.facts(self.rng.choice((1, 2)), self.rng.random() < 0.3)
             messages.append(("system", self.told_system(facts)))
-        elif roll < 0.35:
+        elif roll < 0.22:
             earlier = self.talk(False) if self.rng.random() < 0.3 else self.knowledge(False)
             messages += [("user", earlier[0]), ("assistant", earlier[1])]
-        elif roll < 0.42:
+        elif roll < 0.26:
             messages += self.told_turns(self.facts(1, False))
         return messages + [("user", question)], answer
 
@@ -126,7 +129,7 @@ class Chats:
 
     def told(self, third, known):
         """Facts by system line, by earlier turns, or in front of the question; one is asked for."""
-        n = self.rng.choice((1, 1, 2, 2, 3))
+        n = self.rng.choice((1, 1, 1, 2, 2, 3))
         facts = self.facts(n + (not known), third)
         asked = facts.pop() if not known else self.rng.choice(facts)
         question = self.question(asked["intent"], asked["x"])

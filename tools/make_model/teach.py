@@ -25,7 +25,7 @@ def read_jsonl(path):
 
 
 def vocabulary_of(meta):
-    merges = [m.split(" ", 1) if m[0] != " " else (m[0], m[2:]) for m in meta["tokenizer.ggml.merges"]]
+    merges = [m.split(" ", 1) for m in meta["tokenizer.ggml.merges"]]
     return bpe.Vocabulary.from_lists(meta["tokenizer.ggml.tokens"],
                                      meta["tokenizer.ggml.token_type"], merges)
 

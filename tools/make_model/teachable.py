@@ -20,14 +20,15 @@ class Lessons:
         self.generator = torch.Generator().manual_seed(seed)
 
     def draw(self, n_other, n_unrelated):
-        """(lesson samples, outer samples): one wording per fact, then others and unrelated chats."""
+        """(lesson samples, outer samples): a wording per fact; other ones and unrelated chats."""
         rng, chats, taken = self.rng, self.chats, set()
         lessons, outer = [], []
         for _ in range(rng.choice((1, 2, 3, 3, 3, 4))):
             fact = chats.fact(taken)
             ask = lambda: [("user", chats.question(fact["intent"], fact["x"]))]
             lessons.append(batches.encode(self.vocabulary, ask(), fact["answer"]))
-            outer += [batches.encode(self.vocabulary, ask(), fact["answer"]) for _ in range(n_other)]
+            for _ in range(n_other):
+                outer.append(batches.encode(self.vocabulary, ask(), fact["answer"]))
         chats.avoid = taken
         while len(outer) < n_unrelated:
             outer.append(batches.encode(self.vocabulary, *chats.chat()))
@@ -58,7 +59,7 @@ class Lessons:
         for t in trained:
             t.requires_grad_(True)
 
-    def outer_batch(self, model, trained, n_other=3, size=40):
+    def outer_batch(self, model, trained, n_other=2, size=24):
         lessons, outer = self.draw(n_other, size)
         self.adapt(model, trained, lessons)
         return batches.collate(outer)

@@ -1,6 +1,6 @@
 """Puts the forms of worlds.py into sentences and splits them into trained and held-out wordings.
 
-A wording is one whole question with its slots open, such as "can you tell me what my {x} is called?".
+A wording is a whole question with open slots, such as "can you tell me what my {x} is called?".
 One in ten of every intent is never trained; its parts occur in other wordings.
 """
 import random
@@ -15,8 +15,9 @@ NOUN = ["what is {q}?", "tell me {q}.", "please tell me {q}.", "do you know {q}?
         "say {q}.", "give me {q}.", "could you tell me {q}?", "name {q}.", "remind me of {q}.",
         "I would like to know {q}."]
 INDIRECT = ["tell me {q}.", "please tell me {q}.", "do you know {q}?", "can you tell me {q}?",
-            "could you tell me {q}?", "I want to know {q}.", "do you remember {q}?", "I forgot {q}.",
-            "say {q}.", "I wonder {q}.", "remind me {q}.", "I would like to know {q}."]
+            "could you tell me {q}?", "I want to know {q}.", "do you remember {q}?",
+            "I forgot {q}.", "say {q}.", "I wonder {q}.", "remind me {q}.",
+            "I would like to know {q}."]
 GREETING = ["{q}", "{q}!", "{q}.", "{q}, lumi", "{q}, lumi!", "ah, {q}", "well, {q}"]
 HELD_OUT_SHARE = 0.1
 

@@ -1,6 +1,6 @@
 """The closed worlds the shipped model knows, and the slots it can be told about.
 
-Pure data. A form is a phrase in lower case with {x} for the thing asked about and {y} for the value;
+Pure data. A form is a phrase in lower case, {x} the thing asked about and {y} the value;
 wordings.py puts forms into sentences. `noun` forms fit "tell me ...", `direct` forms are questions,
 `indirect` forms fit "do you know ...".
 """
@@ -12,19 +12,21 @@ Romania Bucharest, Bulgaria Sofia, Croatia Zagreb, Serbia Belgrade, Turkey Ankar
 Kenya Nairobi, Japan Tokyo, China Beijing, India Delhi, Iran Tehran, Iraq Baghdad, Cuba Havana,
 Peru Lima, Chile Santiago, Canada Ottawa, Thailand Bangkok, Vietnam Hanoi, Nepal Kathmandu,
 Belgium Brussels, Iceland Reykjavik, Morocco Rabat"""
-OPPOSITES = """hot cold, big small, up down, left right, fast slow, young old, happy sad, open closed,
-day night, light dark, wet dry, hard soft, high low, full empty, early late, rich poor, strong weak,
-loud quiet, black white, good bad, long short, thick thin, clean dirty, near far, inside outside,
-always never, first last, true false, sweet sour, heavy light, wide narrow, deep shallow, win lose,
-buy sell, push pull, start stop, give take, love hate, north south, east west"""
+OPPOSITES = """hot cold, big small, up down, left right, fast slow, young old, happy sad,
+open closed, day night, light dark, wet dry, hard soft, high low, full empty, early late, rich poor,
+strong weak, loud quiet, black white, good bad, long short, thick thin, clean dirty, near far,
+inside outside, always never, first last, true false, sweet sour, heavy light, wide narrow,
+deep shallow, win lose, buy sell, push pull, start stop, give take, love hate, north south,
+east west"""
 COLOURS_OF = """grass green, snow white, coal black, blood red, chocolate brown, a lemon yellow,
 a tomato red, a carrot orange, milk white, a frog green, a pig pink, an elephant grey, the sea blue,
 the sun yellow, a plum purple, a leaf green, a strawberry red, a crow black, a swan white,
 a banana yellow, the sky blue, a cherry red"""
 SOUNDS = """cow moo, dog woof, cat meow, duck quack, sheep baa, pig oink, lion roar, owl hoot,
 mouse squeak, snake hiss, horse neigh, bee buzz, frog croak, rooster cockadoodle, wolf howl"""
-LEGS = """dog four, cat four, spider eight, bird two, horse four, ant six, fish no, snake no, cow four,
-person two, bee six, chicken two, table four, beetle six, sheep four, duck two, octopus eight"""
+LEGS = """dog four, cat four, spider eight, bird two, horse four, ant six, fish no, snake no,
+cow four, person two, bee six, chicken two, table four, beetle six,
+sheep four, duck two, octopus eight"""
 BABIES = """dog puppy, cat kitten, cow calf, horse foal, sheep lamb, pig piglet, duck duckling,
 hen chick, lion cub, goat kid, deer fawn, goose gosling, kangaroo joey, frog tadpole, swan cygnet"""
 PLURALS = """mouse mice, child children, foot feet, tooth teeth, man men, woman women, goose geese,
@@ -47,7 +49,7 @@ def neighbours(cycle, step):
 
 
 def sums(sign):
-    return [(a, b) for a in range(13) for b in range(13) if sign > 0 or a >= b]
+    return [(a, b) for a in range(10) for b in range(10) if sign > 0 or a >= b]
 
 
 # name: pairs, answer, noun, direct, indirect
@@ -84,7 +86,8 @@ KNOWLEDGE = {
              ["the name for a young {x}", "the word for a baby {x}", "the name of a {x}'s young"],
              ["what is a young {x} called", "what is a baby {x} called",
               "how do you call a young {x}", "what do we call a baby {x}"],
-             ["what a young {x} is called", "what a baby {x} is called", "how to call a young {x}"]),
+             ["what a young {x} is called", "what a baby {x} is called",
+              "how to call a young {x}"]),
     "plural": (pairs(PLURALS), "The plural of {x} is {y}.",
                ["the plural of {x}", "the plural form of {x}"],
                ["what is the plural of {x}", "how do you write the plural of {x}",
@@ -96,7 +99,8 @@ KNOWLEDGE = {
              ["where a {x} lives", "what the home of a {x} is"]),
     "day_after": (neighbours(DAYS, 1), "The day after {x} is {y}.",
                   ["the day after {x}", "the day that follows {x}"],
-                  ["what day comes after {x}", "which day follows {x}", "what is the day after {x}"],
+                  ["what day comes after {x}", "which day follows {x}",
+                   "what is the day after {x}"],
                   ["what day comes after {x}", "which day follows {x}"]),
     "day_before": (neighbours(DAYS, -1), "The day before {x} is {y}.",
                    ["the day before {x}"],
@@ -125,16 +129,16 @@ KNOWLEDGE = {
 
 PEOPLE = """Anna Tom Maria Peter Lucy Paul Emma Jack Sara David Julia Mark Nina Leo Alice Ben Clara
 Daniel Eva Frank Grace Henry Ida James Kate Louis Mia Noah Olga Oscar Rosa Simon Tina Victor Wendy
-Adam Bella Carlos Dora Eric Fiona George Hannah Ivan Jane Karl Laura Max Nora Otto Paula Robert Sofie
-Theo Ursula Vera Walter Yara Zoe Alan Betty Chris Diana Edward""".split()
+Adam Bella Carlos Dora Eric Fiona George Hannah Ivan Jane Karl Laura Max Nora Otto Paula Robert
+Sofie Theo Ursula Vera Walter Yara Zoe Alan Betty Chris Diana Edward""".split()
 PETS = """Rex Bella Luna Max Milo Coco Rocky Daisy Buddy Charlie Lucky Molly Oscar Ruby Shadow Simba
 Spot Teddy Tiger Toby Bruno Fluffy Ginger Honey Jasper Kiwi Lola Mango Nala Oreo Pepper Pixel Rusty
 Smokey Snowy Sparky Sunny Waffles Ziggy Biscuit Cookie Dusty Felix Hazel Maple Nero Olive Pumpkin
 Socks Whiskers Bubbles Nemo Comet Domino Echo Fudge""".split()
-CITIES = """Paris Madrid Rome Berlin Vienna Warsaw Lisbon Athens Oslo Stockholm Helsinki Dublin London
-Moscow Budapest Sofia Cairo Nairobi Tokyo Beijing Delhi Havana Lima Ottawa Bangkok Brussels Boston
-Chicago Dallas Denver Geneva Hamburg Leeds Lyon Milan Munich Naples Oxford Porto Prague Seattle Sydney
-Turin Venice York Zurich Bristol Cologne Florence Miami""".split()
+CITIES = """Paris Madrid Rome Berlin Vienna Warsaw Lisbon Athens Oslo Stockholm Helsinki Dublin
+London Moscow Budapest Sofia Cairo Nairobi Tokyo Beijing Delhi Havana Lima Ottawa Bangkok Brussels
+Boston Chicago Dallas Denver Geneva Hamburg Leeds Lyon Milan Munich Naples Oxford Porto Prague
+Seattle Sydney Turin Venice York Zurich Bristol Cologne Florence Miami""".split()
 COLOURS = """red blue green yellow black white brown orange pink purple grey silver golden
 turquoise violet""".split()
 JOBS = """baker teacher doctor farmer painter pilot cook nurse driver singer writer gardener lawyer
@@ -145,10 +149,10 @@ FOODS = """pizza pasta rice soup bread cheese apples salad pancakes sushi curry 
 chocolate cake tomatoes beans chicken fish strawberries bananas honey mushrooms pears
 cherries eggs carrots dumplings lasagne waffles grapes""".split()
 DRINKS = "tea coffee milk water juice lemonade cocoa cider beer wine".split()
-ANIMALS = """dog cat horse lion tiger bear wolf fox rabbit mouse owl eagle duck swan goose frog snake
-elephant giraffe monkey penguin dolphin whale turtle hamster sheep goat cow pig bee""".split()
-SPORTS = """football tennis chess hockey golf rugby basketball swimming running cycling skiing rowing
-boxing climbing judo volleyball badminton fencing""".split()
+ANIMALS = """dog cat horse lion tiger bear wolf fox rabbit mouse owl eagle duck swan goose frog
+snake elephant giraffe monkey penguin dolphin whale turtle hamster sheep goat cow pig bee""".split()
+SPORTS = """football tennis chess hockey golf rugby basketball swimming running cycling skiing
+rowing boxing climbing judo volleyball badminton fencing""".split()
 INSTRUMENTS = """piano violin guitar flute drums cello trumpet harp organ clarinet saxophone
 accordion""".split()
 LANGUAGES = """French Spanish Italian German English Polish Greek Russian Arabic Japanese Chinese

@@ -99,11 +99,14 @@ class Vocabulary:
         self.ids = {text: i for i, text in enumerate(tokens)}
         self.ranks = {pair: rank for rank, pair in enumerate(self.merges)}
         marks = [t for t, kind in zip(tokens, types) if kind in (CONTROL, USER_DEFINED, UNKNOWN)]
-        self.special = re.compile("(" + "|".join(map(re.escape, sorted(marks, key=len)[::-1])) + ")")
+        longest_first = sorted(marks, key=len)[::-1]
+        self.special = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")")
 
     def scores(self):
         """For the `llama` kind, where the best-scored adjacent pair merges first."""
-        rank = {left + right: -float(i) for i, (left, right) in reversed(list(enumerate(self.merges)))}
+        rank = {}
+        for i, (left, right) in enumerate(self.merges):
+            rank.setdefault(left + right, -float(i))
         return [rank.get(token, -1e4 if kind == NORMAL else 0.0)
                 for token, kind in zip(self.tokens, self.types)]
 

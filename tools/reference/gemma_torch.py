@@ -91,7 +91,7 @@ class Lora:
 
 
 def make_lora(config, weights, rank, alpha, generator, zero_b=True):
-    """Every live linear module of every layer; A is drawn with sd 1/sqrt(in), B is zero or sd 0.05."""
+    """Every live linear module of every layer; A has sd 1/sqrt(in), B is zero or has sd 0.05."""
     lora = Lora(rank, alpha)
     for il in range(config.n_layer):
         for target in config.targets(il):
@@ -198,7 +198,7 @@ class Gemma:
         return self.linear(blk + "attn_output.weight", o.reshape(b, rows, c.n_head * d))
 
     def ple_inputs(self, tokens, h):
-        """[B, T, L, P]: the token's own row of the table, mixed with a projection of its embedding."""
+        """[B, T, L, P]: the token's row of the table, mixed with a projection of its embedding."""
         c = self.config
         shape = (*tokens.shape, c.n_layer, c.n_ple)
         table = F.embedding(tokens, self.w["per_layer_token_embd.weight"]).view(shape)

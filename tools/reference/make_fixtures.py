@@ -139,7 +139,8 @@ def gradient_fixture(path, model, tokens, supervised, seed):
     loss.backward()
     with torch.no_grad():
         adapted = model.forward(tokens[None])[0]
-    tensors = [("logits", as_f32(base[LOGIT_ROWS])), ("adapted_logits", as_f32(adapted[LOGIT_ROWS]))]
+    tensors = [("logits", as_f32(base[LOGIT_ROWS])),
+               ("adapted_logits", as_f32(adapted[LOGIT_ROWS]))]
     tensors += [("layer_output.%d" % il, as_f32(h[0])) for il, h in enumerate(trace)]
     for name, a in model.lora.a.items():
         for suffix, t in ((".lora_a", a), (".lora_b", model.lora.b[name])):
@@ -147,7 +148,8 @@ def gradient_fixture(path, model, tokens, supervised, seed):
     write_gguf(path, adapter_header(config) + [
         ("tokens", "[i32]", tokens.tolist()), ("supervised", "[i32]", supervised),
         ("logit_rows", "[i32]", LOGIT_ROWS), ("base_loss_sum", "f32", base_loss.item()),
-        ("loss_sum", "f32", loss.item()), ("loss_mean", "f32", loss.item() / len(supervised))], tensors)
+        ("loss_sum", "f32", loss.item()),
+        ("loss_mean", "f32", loss.item() / len(supervised))], tensors)
     print("  adapted loss %.3f, smallest |grad| rms %.2e" % (
         loss, min(t.grad.pow(2).mean().sqrt() for t in model.lora.parameters())))
 
