@@ -1,0 +1,36 @@
+// The tiny models' gradients on a Vulkan device, every node on it: one backend runs the whole
+// graph, so a node that only the CPU has is a preflight error, not a silent detour. Compiled twice,
+// with and without half precision in products.
+#include "parity/tiny_model.h"
+#include "parity/vulkan_device.h"
+
+#include <algorithm>
+
+namespace lumi::test {
+namespace {
+
+constexpr double kGradientTolerance = kHalfPrecision ? 2e-2 : 1e-3;
+constexpr double kLossTolerance = kHalfPrecision ? 1e-2 : 1e-4;
+
+TEST_F(Vulkan, GradientsOfTinyModelsMatchFloat64) {
+    for (const char * name : {"tiny-gemma4", "tiny-gemma3"}) {
+        const Reference reference = load_reference(name);
+        const TinyModel tiny = load_tiny(name, name_);
+        TinyAdapter adapter = make_adapter(reference, tiny.model->device());
+        const RunResult run = run_training(tiny, reference, adapter, {});
+        double worst = 0;
+        for (const auto & [tensor, gradient] : run.gradients) {
+            const Floats & wanted = reference.tensors.at("grad." + tensor);
+            worst = std::max(worst, relative_l2(gradient, wanted));
+        }
+        std::printf("%s: %zu tensors, worst gradient %.1e, loss %.6f (%.6f)\n", name,
+                    run.gradients.size(), worst, static_cast<double>(run.loss_sum),
+                    static_cast<double>(reference.loss_sum));
+        EXPECT_EQ(run.gradients.size(), adapter.pairs.size() * 2);
+        EXPECT_LT(worst, kGradientTolerance) << name;
+        EXPECT_NEAR(run.loss_sum / reference.loss_sum, 1.0, kLossTolerance);
+    }
+}
+
+}  // namespace
+}  // namespace lumi::test
