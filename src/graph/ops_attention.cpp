@@ -70,6 +70,19 @@ ggml_tensor * flash_attention(GraphContext & g, ggml_tensor * q, ggml_tensor * k
     return ggml_reshape_2d(ctx, out, q->ne[0] * q->ne[1], q->ne[2]);
 }
 
+// Plain attention for inference: products broadcast one K/V head over its query heads, so that
+// nothing but V is copied. The same operations in the same order as llama.cpp, to the bit.
+ggml_tensor * broadcast_attention(GraphContext & g, ggml_tensor * q, ggml_tensor * k,
+                                  ggml_tensor * v, ggml_tensor * mask, float scale) {
+    ggml_context * ctx = g.ctx;
+    ggml_tensor * scores = product(g, ggml_permute(ctx, k, 0, 2, 1, 3),
+                                   ggml_permute(ctx, q, 0, 2, 1, 3));     // [N, R, n_head]
+    ggml_tensor * p = ggml_soft_max_ext(ctx, scores, mask, scale, 0.0F);  // [N, R, n_head]
+    ggml_tensor * vt = ggml_cont(ctx, ggml_permute(ctx, v, 1, 2, 0, 3));  // [N, hd, n_kv]
+    ggml_tensor * o = swap_heads(ctx, product(g, vt, p));                 // [hd, n_head, R]
+    return ggml_reshape_2d(ctx, o, q->ne[0] * q->ne[1], q->ne[2]);
+}
+
 }  // namespace
 
 ggml_tensor * attention(GraphContext & g, ggml_tensor * q, ggml_tensor * k, ggml_tensor * v,
@@ -81,16 +94,14 @@ ggml_tensor * attention(GraphContext & g, ggml_tensor * q, ggml_tensor * k, ggml
     const int64_t n_kv = k->ne[1];
     const int64_t n = k->ne[2];
     assert(n_head % n_kv == 0);
-    if (g.flash && g.tape == nullptr) {
-        return flash_attention(g, q, k, v, mask, scale);
+    if (g.tape == nullptr && !g.differentiable) {
+        return g.flash ? flash_attention(g, q, k, v, mask, scale)
+                       : broadcast_attention(g, q, k, v, mask, scale);
     }
 
     ggml_tensor * q_rows =
         ggml_reshape_3d(ctx, swap_heads(ctx, q), hd, n_rows * n_head / n_kv, n_kv);
-    // A cache is read through a permuted view; in training a contiguous copy keeps every backend.
-    ggml_tensor * keys =
-        g.differentiable ? swap_heads(ctx, k) : ggml_permute(ctx, k, 0, 2, 1, 3);  // [hd, N, n_kv]
-    ggml_tensor * scores = product(g, keys, q_rows);                               // [N, R*g, n_kv]
+    ggml_tensor * scores = product(g, swap_heads(ctx, k), q_rows);  // [N, R*g, n_kv]
     scores = ggml_reshape_3d(ctx, scores, n, n_rows, n_head);
     ggml_tensor * p = ggml_soft_max_ext(ctx, scores, mask, scale, 0.0F);
     p = ggml_reshape_3d(ctx, p, n, n_rows * n_head / n_kv, n_kv);

@@ -242,11 +242,15 @@ void Session::clear() {
     impl_->parts.cache.zero();
 }
 
+int Session::evaluation_batch() const {
+    return lumi::evaluation_batch(impl_->model, impl_->options);
+}
+
 Status Session::evaluate(
     std::span<const int32_t> tokens,
     const std::function<Status(int position, std::span<const float> logits)> & visit) {
     LUMI_TRY(impl_->check_tokens(tokens));
-    const int n_batch = evaluation_batch(impl_->model, impl_->options);
+    const int n_batch = evaluation_batch();
     MemoryPlan needed;
     needed.add("compute buffer of an evaluation",
                LUMI_TRY(impl_->parts.evaluator.measure(n_batch, Wanted::all)));

@@ -76,6 +76,8 @@ class Session {
     // Forgets the sequence and wipes the cache; needed after a numeric error.
     void clear();
 
+    // Tokens evaluate() computes at once, all rows wanted.
+    int evaluation_batch() const;
     // Logits at every position of a fresh sequence (for eval, parity): calls visit(position,
     // logits) in order. Replaces the session's sequence.
     Status
