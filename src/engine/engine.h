@@ -48,6 +48,9 @@ struct TrainRequest {
     bool from_base = false;  // false: continue from the published revision
 };
 
+// What a lesson (a fact or a few chats, taught while serving) learns with unless told otherwise.
+TrainOptions lesson_options();
+
 struct TrainResult {
     std::string revision;
     int samples = 0;

@@ -25,6 +25,17 @@ Result<LoadedModel> load_model(GgufFile file, const ModelOptions & options) {
     return loaded;
 }
 
+TrainOptions lesson_options() {
+    TrainOptions options;
+    options.rank = 8;
+    options.alpha = 16.0F;
+    options.epochs = 12;
+    options.learning_rate = 1e-3F;
+    options.warmup_steps = 2;
+    options.batch_samples = 1;
+    return options;
+}
+
 SamplerOptions default_sampler(const LoadedModel & loaded) {
     const SamplingDefaults & d = loaded.model->config().sampling;
     SamplerOptions options;

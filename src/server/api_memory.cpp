@@ -12,19 +12,6 @@ using nlohmann::json;
 
 namespace {
 
-// What a lesson learns with when nothing else is said: rank 8, alpha 16, one fact or a few chats.
-TrainOptions lesson_defaults() {
-    TrainOptions options;
-    options.rank = 8;
-    options.alpha = 16.0F;
-    options.epochs = 12;
-    options.learning_rate = 1e-3F;
-    options.warmup_steps = 2;
-    options.batch_samples = 1;
-    options.window_tokens = 512;
-    return options;
-}
-
 // messages: one conversation, or a list of conversations.
 Status read_chats(const json & object, std::vector<std::vector<Message>> & chats) {
     const json & value = object["messages"];
@@ -43,7 +30,7 @@ Result<TrainRequest> read_request(const std::string & body) {
     const json object = LUMI_TRY(request_object(body));
     const Fields fields(object);
     TrainRequest request;
-    request.options = lesson_defaults();
+    request.options = lesson_options();
     if (fields.has("messages") == fields.has("corpus")) {
         return Error{
             ErrorKind::invalid_argument,

@@ -1,0 +1,170 @@
+// The flags that subcommands share and how they become options.
+#include "cli/command.h"
+
+#include "cli/embedded_model.h"
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+namespace lumi {
+
+namespace {
+
+std::shared_ptr<CancelToken> signal_token;
+std::atomic<int> signals_seen{0};
+
+void on_signal(int) {
+    if (signals_seen.fetch_add(1) > 0) {
+        std::_Exit(130);
+    }
+    if (signal_token) {
+        signal_token->cancel();
+    }
+}
+
+}  // namespace
+
+CLI::App * add_command(CLI::App & app, const char * name, const char * what,
+                       const char * examples) {
+    CLI::App * command = app.add_subcommand(name, what);
+    command->footer(std::string("\nExamples:\n") + examples);
+    return command;
+}
+
+int exit_code_of(const Status & status) {
+    if (status.ok()) {
+        return 0;
+    }
+    std::fprintf(stderr, "lumi: error: %s\n", status.error().message.c_str());
+    return kExitFailure;
+}
+
+void ModelFlags::declare(CLI::App & command) {
+    command.add_option("-m,--model,model", path,
+                       "GGUF file (default: the small model inside lumi)");
+    command.add_option("--device", options.device, "auto, cpu, or a name from `lumi devices`")
+        ->capture_default_str();
+    command.add_option("-t,--threads", options.n_threads, "CPU threads (0 = physical cores)")
+        ->check(CLI::Range(0, 1024));
+    command.add_flag_callback(
+        "--no-repack", [this] { options.repack = false; },
+        "do not keep a repacked copy of the weights (slower, less memory)");
+}
+
+Result<GgufFile> ModelFlags::open() const {
+    return path.empty() ? GgufFile::from_bytes(embedded_model(), "the embedded model")
+                        : GgufFile::open(path);
+}
+
+Result<LoadedModel> ModelFlags::load() const {
+    GgufFile file = LUMI_TRY(open());
+    LUMI_TRY(load_backends());
+    return load_model(std::move(file), options);
+}
+
+void ContextFlags::declare(CLI::App & command) {
+    command
+        .add_option("-c,--ctx-size", options.n_ctx,
+                    "tokens a conversation can hold (0 = the model's own)")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 1 << 24));
+    command.add_option("-b,--batch", options.n_batch, "tokens of one prefill chunk")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 8192));
+    command.add_option("--kv", kv, "KV cache type")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"f16", "f32", "q8_0"}));
+    command.add_option("--flash", flash, "flash attention")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"auto", "on", "off"}));
+    command.add_flag("--exact", options.exact,
+                     "ggml's own products and plain attention, for comparisons");
+}
+
+Result<SessionOptions> ContextFlags::resolve(const Config & config) const {
+    SessionOptions resolved = options;
+    resolved.n_ctx =
+        options.n_ctx == 0 ? config.n_ctx_train : std::min(options.n_ctx, config.n_ctx_train);
+    resolved.kv_type = kv == "f32" ? KvType::f32 : kv == "q8_0" ? KvType::q8_0 : KvType::f16;
+    resolved.flash = flash == "on"    ? FlashMode::on
+                     : flash == "off" ? FlashMode::off
+                                      : FlashMode::automatic;
+    return resolved;
+}
+
+void SamplingFlags::declare(CLI::App & app) {
+    command = &app;
+    SamplerOptions & s = options.sampler;
+    app.add_option("-n,--n-predict", options.max_tokens,
+                   "most tokens to generate (-1 = until the context is full)")
+        ->capture_default_str()
+        ->check(CLI::Range(-1, 1 << 30));
+    app.add_option("--temp", s.temperature, "temperature, 0 = greedy (default: the model's)")
+        ->check(CLI::Range(0.0, 100.0));
+    app.add_option("--top-k", s.top_k, "keep the k best tokens, 0 = off (default: the model's)")
+        ->check(CLI::Range(0, 1 << 30));
+    app.add_option("--top-p", s.top_p, "nucleus (default: the model's)")
+        ->check(CLI::Range(0.0, 1.0));
+    app.add_option("--min-p", s.min_p, "drop tokens below this share of the best")
+        ->check(CLI::Range(0.0, 1.0));
+    app.add_option("--repeat-penalty", s.repeat_penalty, "1 = off")->check(CLI::Range(0.01, 10.0));
+    app.add_option("-s,--seed", s.seed, "seed of the sampler")->capture_default_str();
+    app.add_option("--stop", options.stops, "text that ends the answer (may be repeated)");
+}
+
+GenerationOptions SamplingFlags::resolve(const LoadedModel & loaded) const {
+    GenerationOptions resolved = options;
+    resolved.sampler = default_sampler(loaded);
+    const auto take = [this](const char * flag, auto & into, const auto & value) {
+        if (command->count(flag) > 0) {
+            into = value;
+        }
+    };
+    take("--temp", resolved.sampler.temperature, options.sampler.temperature);
+    take("--top-k", resolved.sampler.top_k, options.sampler.top_k);
+    take("--top-p", resolved.sampler.top_p, options.sampler.top_p);
+    take("--min-p", resolved.sampler.min_p, options.sampler.min_p);
+    resolved.sampler.repeat_penalty = options.sampler.repeat_penalty;
+    resolved.sampler.seed = options.sampler.seed;
+    return resolved;
+}
+
+void AdapterFlag::declare(CLI::App & command) {
+    command.add_option("--adapter", text, "LoRA adapter FILE[:SCALE] in GGUF");
+}
+
+Result<AdapterFlag::Loaded> AdapterFlag::load(const Model & model) const {
+    Loaded loaded;
+    std::string path = text;
+    const size_t colon = text.rfind(':');
+    if (colon != std::string::npos && colon + 1 < text.size()) {
+        char * end = nullptr;
+        const float scale = std::strtof(text.c_str() + colon + 1, &end);
+        if (*end == '\0') {
+            if (!(scale >= -100.0F && scale <= 100.0F)) {
+                return Error{ErrorKind::invalid_argument, "--adapter: found scale " +
+                                                              text.substr(colon + 1) +
+                                                              "; allowed: -100 to 100"};
+            }
+            loaded.scale = scale;
+            path = text.substr(0, colon);
+        }
+    }
+    const GgufFile file = LUMI_TRY(GgufFile::open(path));
+    loaded.data = LUMI_TRY(load_adapter(file, model.config(), model.file().fingerprint()));
+    return loaded;
+}
+
+std::shared_ptr<CancelToken> cancel_on_signal() {
+    signal_token = std::make_shared<CancelToken>();
+    signals_seen = 0;
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+    return signal_token;
+}
+
+}  // namespace lumi
