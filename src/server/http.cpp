@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <map>
 
 namespace lumi {
@@ -95,6 +96,7 @@ struct HttpServer::Impl {
     HttpOptions options;
     httplib::Server server;
     std::map<std::string, std::map<std::string, Handler>> routes;  // path -> method -> handler
+    std::atomic<bool> stopping = false;
 
     // What is wrong with the request before any handler sees it; status 0 when nothing is.
     HttpReply refuse(const httplib::Request & request) const {
@@ -143,10 +145,12 @@ struct HttpServer::Impl {
         ours.path = request.path;
         ours.body = request.body;
 #ifdef LUMI_HTTPLIB_HAS_CONNECTION_CLOSED
-        ours.peer_closed = request.is_connection_closed;
+        const auto closed = request.is_connection_closed;
 #else
-        ours.peer_closed = [socket = socket_of(request)] { return socket_closed(socket); };
+        const auto closed = [socket = socket_of(request)] { return socket_closed(socket); };
 #endif
+        // A server that stops treats every client as gone, so that running work is cancelled.
+        ours.peer_closed = [this, closed] { return stopping || closed(); };
         return handler->second(ours);
     }
 
