@@ -1,0 +1,202 @@
+"""The program as a user meets it: exit codes, what goes to which stream, errors that help.
+
+usage: cli_test.py PROGRAM SOURCE_DIR [unittest arguments]
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+PROGRAM = sys.argv[1]
+SOURCE = pathlib.Path(sys.argv[2])
+MODEL = SOURCE / "models/lumi-small.gguf"
+
+
+def lumi(*arguments, stdin="", timeout=120):
+    return subprocess.run([PROGRAM, *map(str, arguments)], input=stdin, capture_output=True, text=True, timeout=timeout)
+
+
+class Usage(unittest.TestCase):
+    def test_unknown_option_exits_2_and_names_the_nearest(self):
+        done = lumi("run", "--lorra", "x", "-p", "hi")  # cases/training.md L13
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--lorra", done.stderr)
+        done = lumi("run", "--adaptor", "x", "-p", "hi")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("did you mean --adapter?", done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    def test_unknown_command_exits_2_and_names_the_nearest(self):
+        done = lumi("sreve")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("did you mean serve?", done.stderr)
+
+    def test_no_command_shows_help_and_exits_2(self):
+        done = lumi()
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("Examples", done.stderr)
+
+    def test_every_command_has_help_with_examples(self):
+        for command in "run chat serve train eval inspect tokenize devices bench synth".split():
+            done = lumi(command, "--help")
+            self.assertEqual(done.returncode, 0, command)
+            self.assertIn("Examples:", done.stdout, command)
+            self.assertIn("lumi " + command, done.stdout, command)
+
+    def test_values_out_of_range_exit_2_and_name_the_option(self):
+        for flag, value in [("--temp", "-1"), ("--top-p", "1.5"), ("--top-k", "-3"), ("-c", "-1"), ("-n", "x"),
+                            ("--kv", "q2"), ("--flash", "maybe"), ("-t", "5000")]:
+            done = lumi("run", flag, value, "-p", "hi")
+            self.assertEqual(done.returncode, 2, (flag, value))
+            self.assertIn(flag, done.stderr)
+
+    def test_version_names_lumi_ggml_and_the_cpu_backend(self):
+        done = lumi("--version")
+        self.assertEqual(done.returncode, 0)
+        for word in ["lumi 0.", "ggml ", "CPU backend"]:
+            self.assertIn(word, done.stdout)
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+
+    def test_a_missing_model_is_one_clear_error(self):
+        done = lumi("run", "-m", self.path / "none.gguf", "-p", "hi")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("none.gguf", done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    def test_a_truncated_model_is_refused_by_name(self):
+        cut = self.path / "cut.gguf"
+        cut.write_bytes(MODEL.read_bytes()[:-32])
+        done = lumi("run", "-m", cut, "-p", "hi")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("truncated", done.stderr)
+
+    def test_a_text_file_is_no_model(self):
+        text = self.path / "text.gguf"
+        text.write_text("hello")
+        for command in (["run", "-p", "x", "-m"], ["inspect"], ["serve", "--port", "0", "-m"]):
+            done = lumi(*command, text)
+            self.assertEqual(done.returncode, 1, command)
+            self.assertIn("text.gguf", done.stderr)
+
+    def test_inspect_tells_the_architecture_and_json_parses(self):
+        self.assertIn("gemma4", lumi("inspect", MODEL).stdout)
+        report = json.loads(lumi("inspect", MODEL, "--json", "--tensors").stdout)
+        self.assertEqual(report["config"]["architecture"], "gemma4")
+        self.assertEqual(sum(t["bytes"] for t in report["tensors"]), report["bytes"])
+
+    def test_train_names_the_broken_line(self):
+        good = json.dumps({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})
+        data = self.path / "data.jsonl"
+        data.write_text("\n".join([good] * 6 + ["{broken"] + [good]))
+        done = lumi("train", MODEL, data, "-o", self.path / "a.gguf")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("line 7", done.stderr)
+        self.assertFalse((self.path / "a.gguf").exists())
+
+    def test_train_writes_an_adapter_that_changes_the_answer(self):
+        question, answer = "What is the name of my dog?", "Your dog is called Pixel."
+        data = self.path / "data.jsonl"
+        data.write_text(json.dumps({"messages": [{"role": "user", "content": question},
+                                                 {"role": "assistant", "content": answer}]}))
+        adapter = self.path / "a.gguf"
+        done = lumi("train", MODEL, data, "-o", adapter, "--epochs", 30, "--lr", "3e-3", "--rank", 8, "--alpha", 16,
+                    "--val-split", 0, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        steps = [json.loads(line) for line in done.stdout.splitlines()]
+        losses = [s["loss"] for s in steps if s["event"] == "step"]
+        self.assertLess(losses[-1], losses[0] / 4)
+        plain = lumi("run", "-m", MODEL, "--temp", 0, "-n", 20, "-p", question)
+        taught = lumi("run", "-m", MODEL, "--temp", 0, "-n", 20, "-p", question, "--adapter", adapter)
+        self.assertEqual(taught.stdout.strip(), answer, taught.stderr)
+        self.assertNotEqual(plain.stdout, taught.stdout)
+        off = lumi("run", "-m", MODEL, "--temp", 0, "-n", 20, "-p", question, "--adapter", f"{adapter}:0")
+        self.assertEqual(off.stdout, plain.stdout)
+        self.assertIn("adapter.lora.alpha", lumi("inspect", adapter).stdout)
+        evaluated = json.loads(lumi("eval", MODEL, data, "--adapter", adapter, "--json").stdout)
+        self.assertLess(evaluated["adapter"]["loss"], evaluated["base"]["loss"])
+
+    def test_synth_writes_a_model_that_runs(self):
+        tiny = self.path / "tiny.gguf"
+        self.assertEqual(lumi("synth", "tiny", tiny, "--type", "F32").returncode, 0)
+        done = lumi("run", "-m", tiny, "--raw", "-p", "a", "-n", 4)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(lumi("synth", "huge", tiny).returncode, 1)
+
+
+class Answers(unittest.TestCase):
+    def test_the_answer_alone_goes_to_stdout(self):
+        done = lumi("run", "--temp", 0, "-n", 24, "-p", "What is the capital of France?")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Paris", done.stdout)
+        self.assertIn("tokens/s", done.stderr)
+
+    def test_a_prompt_may_come_from_standard_input(self):
+        typed = lumi("run", "--temp", 0, "-n", 24, "-p", "What is the capital of France?")
+        piped = lumi("run", "--temp", 0, "-n", 24, stdin="What is the capital of France?")
+        self.assertEqual(typed.stdout, piped.stdout)
+
+    def test_a_backslash_n_stays_two_characters_unless_asked(self):  # cases/inference.md M44
+        two = lumi("tokenize", "-p", r"a\nb", "--ids").stdout.split()
+        one = lumi("tokenize", "-p", "a\nb", "--ids").stdout.split()
+        self.assertNotEqual(one, two)
+
+    def test_a_prompt_over_the_context_is_refused_with_both_numbers(self):
+        done = lumi("run", "-c", 64, "-p", "word " * 300)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("64", done.stderr)
+
+    def test_chat_reads_commands(self):
+        done = lumi("chat", "--temp", 0, stdin="What is the capital of France?\n/unknown\n/new\n/exit\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Paris", done.stdout)
+        self.assertIn("unknown command /unknown", done.stderr)
+
+
+class Serve(unittest.TestCase):
+    def test_serves_until_sigterm_and_exits_cleanly(self):
+        server = subprocess.Popen([PROGRAM, "serve", "--port", "0"], stderr=subprocess.PIPE, text=True)
+        try:
+            base = None
+            for line in server.stderr:
+                if "listening on" in line:
+                    base = line.split("listening on ")[1].strip()
+                    break
+            self.assertIsNotNone(base)
+            with urllib.request.urlopen(base + "/health", timeout=10) as reply:
+                self.assertTrue(json.load(reply)["ok"])
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(base + "/completion", data=json.dumps({"prompt": "word " * 3000}).encode())
+            self.assertEqual(refused.exception.code, 400)
+        finally:
+            server.send_signal(signal.SIGTERM)
+            started = time.time()
+            self.assertEqual(server.wait(timeout=20), 0)
+            self.assertLess(time.time() - started, 15)
+            server.stderr.close()
+
+    def test_a_taken_port_is_one_clear_error(self):
+        import socket
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            done = lumi("serve", "--port", taken.getsockname()[1])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--port", done.stderr)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("ASAN_OPTIONS", "detect_leaks=0")
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
