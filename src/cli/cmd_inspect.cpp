@@ -138,7 +138,8 @@ void print_text(const GgufFile & file, const Config * config, const std::string 
                 static_cast<unsigned long long>(summary.total.elements),
                 bytes_text(summary.total.bytes).c_str());
     if (config != nullptr) {
-        for (const auto & [key, value] : config_json(*config).items()) {
+        const json facts = config_json(*config);
+        for (const auto & [key, value] : facts.items()) {
             std::printf("  %-34s %s\n", key.c_str(), value.dump().c_str());
         }
         std::printf("memory for a context of %d tokens\n%s", flags.n_ctx,

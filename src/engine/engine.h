@@ -100,8 +100,8 @@ Result<LoadedModel> load_model(GgufFile file, const ModelOptions & options);
 // Default sampling for this model: general.sampling.* and the suppressed tokens.
 SamplerOptions default_sampler(const LoadedModel & loaded);
 
-// The prompt's ids: the rendered conversation, or BOS and the raw text.
-Result<std::vector<int32_t>> prompt_tokens(const LoadedModel & loaded, const TextRequest & request);
+// The rendered conversation, or BOS and the raw text.
+Result<RenderedChat> render_prompt(const LoadedModel & loaded, const TextRequest & request);
 
 // Takes the loaded model and starts the compute thread; cancelled and joined on destruction.
 Result<std::unique_ptr<Engine>> start_engine(LoadedModel loaded, const SessionOptions & options);

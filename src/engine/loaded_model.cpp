@@ -47,8 +47,7 @@ SamplerOptions default_sampler(const LoadedModel & loaded) {
     return options;
 }
 
-Result<std::vector<int32_t>> prompt_tokens(const LoadedModel & loaded,
-                                           const TextRequest & request) {
+Result<RenderedChat> render_prompt(const LoadedModel & loaded, const TextRequest & request) {
     if (request.is_chat) {
         if (!loaded.chat) {
             return Error{ErrorKind::unsupported,
@@ -57,10 +56,10 @@ Result<std::vector<int32_t>> prompt_tokens(const LoadedModel & loaded,
         RenderOptions options;
         options.think = request.think;
         options.tools = request.tools;
-        RenderedChat rendered = LUMI_TRY(loaded.chat->render(request.messages, options));
-        return std::move(rendered.tokens);
+        return loaded.chat->render(request.messages, options);
     }
-    std::vector<int32_t> tokens;
+    RenderedChat prompt;
+    std::vector<int32_t> & tokens = prompt.tokens;
     const TokenId bos = loaded.tokenizer->bos();
     if (bos >= 0 && loaded.tokenizer->add_bos()) {
         tokens.push_back(bos);
@@ -74,7 +73,7 @@ Result<std::vector<int32_t>> prompt_tokens(const LoadedModel & loaded,
         return Error{ErrorKind::invalid_argument,
                      "prompt: found an empty text; allowed: one or more tokens"};
     }
-    return tokens;
+    return prompt;
 }
 
 }  // namespace lumi

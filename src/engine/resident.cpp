@@ -204,7 +204,7 @@ class ResidentEngine final : public Engine {
     }
 
     Status begin_generation() {
-        std::vector<int32_t> prompt = LUMI_TRY(prompt_tokens(loaded_, text_->request));
+        RenderedChat prompt = LUMI_TRY(render_prompt(loaded_, text_->request));
         std::vector<AppliedAdapter> adapters;
         if (text_->request.use_memory && published_.device) {
             adapters.push_back({published_.device, published_.scale, published_.name});
@@ -214,11 +214,11 @@ class ResidentEngine final : public Engine {
         GenerationOptions options = text_->request.generation;
         parser_ = nullptr;
         if (text_->request.is_chat) {
-            parser_ = loaded_.chat->make_parser();
+            parser_ = loaded_.chat->make_parser(prompt.opens_thought);
             options.with_special = true;
         }
-        generation_ =
-            LUMI_TRY(Generation::start(*session_, *loaded_.tokenizer, std::move(prompt), options));
+        generation_ = LUMI_TRY(
+            Generation::start(*session_, *loaded_.tokenizer, std::move(prompt.tokens), options));
         return {};
     }
 
