@@ -43,10 +43,10 @@ class Lessons:
             t.requires_grad_(False)
         model.lora = make_lora(model.config, model.w, RANK, ALPHA, self.generator)
         parameters = model.lora.parameters()
-        rate = 10 ** self.rng.uniform(-3.0, -2.3)
+        rate = 10 ** self.rng.uniform(-2.8, -2.3)
         optimiser = torch.optim.AdamW(parameters, lr=rate, weight_decay=0, foreach=True)
         enough = self.rng.choice((0.1, 0.05, 0.02, 0.01))
-        for _ in range(30):
+        for _ in range(20):
             logits = model.forward(tokens, rows, first)
             loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
             if loss.item() < enough:
