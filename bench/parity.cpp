@@ -1,8 +1,10 @@
 // lumi against llama.cpp on the same file, F32 cache and plain attention on both sides.
 //   parity greedy MODEL --text FILE [--exact]   ten prompts, 64 greedy tokens each
+//   parity freeze MODEL OUT                     llama.cpp's logits as a fixture of tests/parity
 //   parity logits MODEL [--text FILE] [--tokens N] [--adapter F:SCALE]   every logit, and KL
 // Prints what it finds; exit 1 when a bound is broken.
 #include "compare.h"
+#include "gguf/gguf_writer.h"
 #include "peer.h"
 #include "session/generation.h"
 
@@ -19,6 +21,7 @@ struct Options {
     std::string model;
     std::string text;
     std::string adapter;
+    std::string out;
     float adapter_scale = 1.0F;
     bool exact = false;
     bool flash = false;
@@ -183,6 +186,32 @@ Result<bool> logits(const Options & options) {
     return mean_kl < options.max_kl && worst < options.max_difference;
 }
 
+// A fixture: 64 arbitrary tokens and llama.cpp's logits at some of them.
+Result<bool> freeze(Options options) {
+    options.n_tokens = 64;
+    options.n_threads = 1;
+    options.exact = true;
+    Pair pair = LUMI_TRY(open_pair(options));
+    const std::vector<int32_t> all = LUMI_TRY(some_tokens(pair, options.text));
+    const std::vector<int32_t> tokens = prompt_of(pair, all, 0, options.n_tokens);
+    const std::vector<int32_t> rows = {0, 1, 7, 8, 9, 20, 40, 63};
+    std::vector<float> logits;
+    LUMI_TRY(pair.peer->evaluate(
+        tokens, options.n_tokens, [&](int position, std::span<const float> row) {
+            if (std::find(rows.begin(), rows.end(), position) != rows.end()) {
+                logits.insert(logits.end(), row.begin(), row.end());
+            }
+        }));
+    GgufWriter writer;
+    writer.set_string("general.type", "llama.cpp reference");
+    writer.set_i32s("tokens", tokens);
+    writer.set_i32s("logit_rows", rows);
+    const int64_t ne[] = {pair.model->config().n_vocab, static_cast<int64_t>(rows.size())};
+    writer.add_tensor("logits", GGML_TYPE_F32, ne, std::as_bytes(std::span<const float>(logits)));
+    LUMI_TRY(writer.write(options.out));
+    return true;
+}
+
 int report(const Result<bool> & result) {
     if (!result.ok()) {
         std::fprintf(stderr, "%s\n", result.error().message.c_str());
@@ -216,6 +245,11 @@ int main(int argc, char ** argv) {
         command->add_flag("--exact", options.exact, "ggml's own products on both sides");
         command->add_flag("--flash", options.flash);
     }
+    CLI::App * freeze_command = app.add_subcommand("freeze", "write a fixture of tests/parity");
+    freeze_command->add_option("model", options.model)->required();
+    freeze_command->add_option("out", options.out)->required();
     CLI11_PARSE(app, argc, argv);
-    return report(greedy_command->parsed() ? greedy(options) : logits(options));
+    return report(greedy_command->parsed()   ? greedy(options)
+                  : freeze_command->parsed() ? freeze(options)
+                                             : logits(options));
 }
