@@ -7,13 +7,13 @@
 
 namespace lumi {
 
-Evaluation::Evaluation(std::span<const Sample> samples, int window_tokens)
+Evaluation::Evaluation(std::span<const Sample> samples)
     : samples_(samples), weighted_loss_(samples.size(), 0.0), weight_(samples.size(), 0.0) {
     std::vector<const Sample *> pointers;
     for (const Sample & sample : samples) {
         pointers.push_back(&sample);
     }
-    batches_ = pack_samples(pointers, window_tokens);
+    batches_ = pack_samples(pointers);
     // Equal shapes together: each graph is built once.
     std::stable_sort(batches_.begin(), batches_.end(),
                      [](const PackedBatch & a, const PackedBatch & b) {
@@ -75,17 +75,12 @@ EvalResult Evaluation::result() const {
 Result<EvalResult> evaluate_dataset(const Model & model, const Dataset & dataset,
                                     const LoraView & loras, bool portable,
                                     const CancelToken * cancel) {
-    constexpr size_t kWindow = 512;
-    size_t window = kWindow;
-    for (const Sample & sample : dataset.samples) {
-        window = std::max(window, sample.tokens.size());
-    }
     RunnerOptions options;
     options.graph = graph_options(model, portable, false);
     // A caller who can cancel wants to be heard soon.
     options.slice_seconds = cancel != nullptr ? 0.1 : std::numeric_limits<double>::infinity();
     GraphRunner runner(model, loras, {}, options);
-    Evaluation evaluation(dataset.samples, static_cast<int>(window));
+    Evaluation evaluation(dataset.samples);
     while (!LUMI_TRY(evaluation.advance(runner))) {
         if (cancel != nullptr && cancel->cancelled()) {
             return Error{ErrorKind::cancelled, "the evaluation was stopped"};

@@ -10,7 +10,7 @@ namespace lumi {
 class Evaluation {
   public:
     // The samples must outlive it.
-    Evaluation(std::span<const Sample> samples, int window_tokens);
+    explicit Evaluation(std::span<const Sample> samples);
 
     // The next slice; true when every sample has its loss. A loss that is not finite is a numeric
     // error naming the sample's line.

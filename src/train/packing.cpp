@@ -17,13 +17,13 @@ size_t padded(size_t n) {
 // The samples of one batch, by index into the span packed.
 using Group = std::vector<size_t>;
 
-std::vector<Group> first_fit(std::span<const Sample * const> samples, size_t window) {
+std::vector<Group> first_fit(std::span<const Sample * const> samples, size_t most) {
     std::vector<Group> groups;
     std::vector<size_t> used;
     for (size_t i = 0; i < samples.size(); ++i) {
         const size_t n = samples[i]->tokens.size();
         size_t g = 0;
-        while (g < groups.size() && used[g] + n > window) {
+        while (g < groups.size() && used[g] + n > most) {
             ++g;
         }
         if (g == groups.size()) {
@@ -91,9 +91,9 @@ GraphShape PackedBatch::shape() const {
     return {n, static_cast<int>(rows.size()), n, n};
 }
 
-std::vector<PackedBatch> pack_samples(std::span<const Sample * const> samples, int window_tokens) {
+std::vector<PackedBatch> pack_samples(std::span<const Sample * const> samples, int most_tokens) {
     std::vector<PackedBatch> batches;
-    for (const Group & group : first_fit(samples, static_cast<size_t>(window_tokens))) {
+    for (const Group & group : first_fit(samples, static_cast<size_t>(most_tokens))) {
         batches.push_back(pack_group(samples, group));
     }
     return batches;

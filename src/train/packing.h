@@ -28,9 +28,14 @@ struct PackedBatch {
 // path whose inputs are rounded (design, Range).
 inline constexpr int kPaddingUnit = 8;
 
-// First-fit into batches of at most window_tokens, in the order given. A sample longer than the
-// window gets a batch of its own.
-std::vector<PackedBatch> pack_samples(std::span<const Sample * const> samples, int window_tokens);
+// Tokens that samples are packed up to. Beyond it products gain nothing more, while attention,
+// which computes all pairs of tokens, keeps growing.
+inline constexpr int kPackTokens = 256;
+
+// First-fit into batches of at most most_tokens, in the order given. A longer sample gets a batch
+// of its own.
+std::vector<PackedBatch> pack_samples(std::span<const Sample * const> samples,
+                                      int most_tokens = kPackTokens);
 
 // The sum of |weight| over all targets of the samples: what a step's loss is divided by (L26).
 double total_weight(std::span<const Sample * const> samples);

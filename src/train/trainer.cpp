@@ -54,9 +54,9 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Model & model, Dataset tr
 
     const int batch = options.batch_samples;
     const int everything = static_cast<int>(validation.samples.size());
-    GraphShape shape = largest_run(train.samples, batch, options.window_tokens);
+    GraphShape shape = largest_run(train.samples, batch);
     if (everything > 0) {
-        const GraphShape other = largest_run(validation.samples, everything, options.window_tokens);
+        const GraphShape other = largest_run(validation.samples, everything);
         shape.n_tokens = std::max(shape.n_tokens, other.n_tokens);
         shape.n_rows = std::max(shape.n_rows, other.n_rows);
         shape.n_kv_full = shape.n_kv_swa = shape.n_tokens;

@@ -69,7 +69,7 @@ Result<TrainProgress> Trainer::Impl::validate_slice() {
         return progress(Event::slice, last_loss);
     }
     if (!evaluation) {
-        evaluation.emplace(validation.samples, options.window_tokens);
+        evaluation.emplace(validation.samples);
     }
     if (!LUMI_TRY(evaluation->advance(*runner))) {
         return progress(Event::slice, last_loss);
@@ -120,7 +120,7 @@ Result<TrainProgress> Trainer::Impl::start_step() {
     for (size_t i = first; i < std::min(first + batch, order.size()); ++i) {
         samples.push_back(&train.samples[order[i]]);
     }
-    runs = pack_samples(samples, options.window_tokens);
+    runs = pack_samples(samples, std::min(options.window_tokens, kPackTokens));
     step_weight = total_weight(samples);
     redone = 0;
     LUMI_TRY(begin_runs());

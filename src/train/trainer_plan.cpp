@@ -99,7 +99,7 @@ Status check_samples(const Model & model, const Dataset & dataset, const TrainOp
     return {};
 }
 
-GraphShape largest_run(std::span<const Sample> samples, int batch_samples, int window_tokens) {
+GraphShape largest_run(std::span<const Sample> samples, int batch_samples) {
     std::vector<int> lengths;
     std::vector<int> targets;
     int longest = 1;
@@ -108,8 +108,8 @@ GraphShape largest_run(std::span<const Sample> samples, int batch_samples, int w
         targets.push_back(sample.n_targets());
         longest = std::max(longest, lengths.back());
     }
-    const int64_t window = std::max(window_tokens, longest);
-    const auto tokens = static_cast<int>(std::min(window, sum_of_largest(lengths, batch_samples)));
+    const int64_t most = std::max(kPackTokens, longest);
+    const auto tokens = static_cast<int>(std::min(most, sum_of_largest(lengths, batch_samples)));
     const auto rows =
         static_cast<int>(std::min<int64_t>(tokens, sum_of_largest(targets, batch_samples)));
     const int n_tokens = padded(std::max(tokens, 1));
@@ -137,8 +137,7 @@ Result<MemoryPlan> plan_training(const Model & model, const TrainOptions & optio
     std::unique_ptr<TransposedWeights> transposed;
     if (needs_transposed(model, options)) {
         transposed = TransposedWeights::describe(model, lowest_layer(start));
-        plan.add(std::string("transposed weights, ") + ggml_type_name(transposed->type()),
-                 transposed->bytes());
+        plan.add("transposed weights", transposed->bytes());
         runner_options.graph.transposed = [&](const ggml_tensor * w) {
             return transposed->find(w);
         };

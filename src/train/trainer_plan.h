@@ -17,7 +17,7 @@ Status check_samples(const Model & model, const Dataset & dataset, const TrainOp
                      const char * what);
 
 // Tokens and rows of the largest packed run that any shuffling of the samples can give.
-GraphShape largest_run(std::span<const Sample> samples, int batch_samples, int window_tokens);
+GraphShape largest_run(std::span<const Sample> samples, int batch_samples);
 
 Result<MemoryPlan> plan_training(const Model & model, const TrainOptions & options,
                                  const AdapterData & start, GraphShape shape);

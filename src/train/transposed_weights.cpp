@@ -23,7 +23,8 @@ ggml_type copy_type(const Device & device) {
     if (device.is_cpu()) {
         return GGML_TYPE_F32;
     }
-    // BF16 first: input gradients can be smaller than F16's least number.
+    // BF16 first: gradients, rounded to the copy's type by some devices, can be smaller than F16's
+    // least number.
     return multiplies(device, GGML_TYPE_BF16) ? GGML_TYPE_BF16 : GGML_TYPE_F16;
 }
 
@@ -79,7 +80,7 @@ void fill_copy(const ggml_tensor * weight, ggml_tensor * copy) {
 
 void TransposedWeights::make_tensors(const Model & model, int first_layer) {
     const Weights & weights = model.plain_weights();
-    type_ = copy_type(model.device());
+    const ggml_type narrow = copy_type(model.device());
     std::vector<const ggml_tensor *> wanted = {weights.output};
     for (size_t il = static_cast<size_t>(first_layer); il < weights.layers.size(); ++il) {
         for (const ggml_tensor * weight : weights.layers[il].linear) {
@@ -90,8 +91,8 @@ void TransposedWeights::make_tensors(const Model & model, int first_layer) {
     }
     context_.reset(ggml_init({wanted.size() * ggml_tensor_overhead(), nullptr, true}));
     for (const ggml_tensor * weight : wanted) {
-        ggml_tensor * copy =
-            ggml_new_tensor_2d(context_.get(), type_, weight->ne[1], weight->ne[0]);
+        const ggml_type type = weight->type == GGML_TYPE_F32 ? GGML_TYPE_F32 : narrow;
+        ggml_tensor * copy = ggml_new_tensor_2d(context_.get(), type, weight->ne[1], weight->ne[0]);
         ggml_set_name(copy, weight->name);
         copies_.emplace_back(weight, copy);
         by_weight_[weight] = copy;

@@ -11,20 +11,18 @@ namespace lumi {
 class TransposedWeights {
   public:
     // Copies of every linear weight of layers first_layer and above, and of the output matrix: F32
-    // on the CPU, elsewhere BF16 where the device multiplies it, else F16.
+    // on the CPU and of F32 weights, elsewhere BF16 where the device multiplies it, else F16.
     static Result<std::unique_ptr<TransposedWeights>> create(const Model & model, int first_layer);
     // The same without memory, to measure graphs and to plan.
     static std::unique_ptr<TransposedWeights> describe(const Model & model, int first_layer);
 
     ggml_tensor * find(const ggml_tensor * weight) const;  // [out, in]; null when there is none
     uint64_t bytes() const;
-    ggml_type type() const { return type_; }
 
   private:
     TransposedWeights() = default;
     void make_tensors(const Model & model, int first_layer);
 
-    ggml_type type_ = GGML_TYPE_F32;
     GgmlContext context_;
     GgmlBuffer buffer_;
     std::vector<std::pair<const ggml_tensor *, ggml_tensor *>> copies_;
