@@ -45,9 +45,9 @@ struct AnswerText {
 };
 
 struct LessonOptions {
-    int epochs = 12;
-    int rank = 8;  // alpha is twice the rank
-    float learning_rate = 1e-3F;
+    int epochs = 24;
+    int rank = 8;                // alpha is twice the rank
+    float learning_rate = 0.0F;  // 0 = by the model's width (0.384 / n_embd)
     uint64_t seed = 42;
     bool from_base = false;  // false: continue from what was learnt before
 };

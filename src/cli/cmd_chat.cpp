@@ -106,7 +106,7 @@ class Chat {
     Status learn() {
         TrainRequest request;
         request.chats = {messages_};
-        request.options = lesson_options();
+        request.options = lesson_options(engine_.status().n_embd);
         TrainReporter reporter(progress_style(false));
         const auto result =
             engine_

@@ -46,7 +46,7 @@ void ModelFlags::declare(CLI::App & command) {
                        "GGUF file (default: the small model inside lumi)");
     command.add_option("--device", options.device, "auto, cpu, or a name from `lumi devices`")
         ->capture_default_str();
-    command.add_option("-t,--threads", options.n_threads, "CPU threads (0 = physical cores)")
+    command.add_option("-t,--threads", options.n_threads, "CPU threads (0 = physical cores; one for tiny models)")
         ->check(CLI::Range(0, 1024));
     command.add_flag_callback(
         "--no-repack", [this] { options.repack = false; },

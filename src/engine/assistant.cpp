@@ -60,11 +60,13 @@ class EngineAssistant final : public Assistant {
         for (const std::vector<ChatTurn> & chat : chats) {
             request.chats.push_back(LUMI_TRY(messages_of(chat)));
         }
-        request.options = lesson_options();
+        request.options = lesson_options(config_.n_embd);
         request.options.epochs = options.epochs;
         request.options.rank = options.rank;
         request.options.alpha = 2.0F * static_cast<float>(options.rank);
-        request.options.learning_rate = options.learning_rate;
+        if (options.learning_rate > 0.0F) {
+            request.options.learning_rate = options.learning_rate;
+        }
         request.options.seed = options.seed;
         request.from_base = options.from_base;
         LUMI_TRY(request.options.check());

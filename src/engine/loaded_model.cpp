@@ -25,14 +25,15 @@ Result<LoadedModel> load_model(GgufFile file, const ModelOptions & options) {
     return loaded;
 }
 
-TrainOptions lesson_options() {
+TrainOptions lesson_options(int n_embd) {
+    constexpr float kRateTimesWidth = 0.384F;
     TrainOptions options;
     options.rank = 8;
     options.alpha = 16.0F;
-    options.epochs = 12;
-    options.learning_rate = 1e-3F;
+    options.epochs = 24;
+    options.learning_rate = kRateTimesWidth / static_cast<float>(n_embd);
     options.warmup_steps = 2;
-    options.batch_samples = 1;
+    options.batch_samples = 8;
     return options;
 }
 

@@ -54,6 +54,7 @@ class ResidentEngine final : public Engine {
         status_.model_name = loaded_.model->config().name;
         status_.device = loaded_.model->device().name();
         status_.n_ctx = session_->options().n_ctx;
+        status_.n_embd = loaded_.model->config().n_embd;
         thread_ = std::thread([this] { run(); });
     }
 

@@ -26,11 +26,11 @@ Status read_chats(const json & object, std::vector<std::vector<Message>> & chats
     return {};
 }
 
-Result<TrainRequest> read_request(const std::string & body) {
+Result<TrainRequest> read_request(const std::string & body, int n_embd) {
     const json object = LUMI_TRY(request_object(body));
     const Fields fields(object);
     TrainRequest request;
-    request.options = lesson_options();
+    request.options = lesson_options(n_embd);
     if (fields.has("messages") == fields.has("corpus")) {
         return Error{
             ErrorKind::invalid_argument,
@@ -75,7 +75,7 @@ json summary_json(const TrainSummary & summary) {
 }
 
 HttpReply train(Engine & engine, const HttpRequest & request) {
-    Result<TrainRequest> read = read_request(request.body);
+    Result<TrainRequest> read = read_request(request.body, engine.status().n_embd);
     if (!read.ok()) {
         return error_reply(read.error());
     }

@@ -89,6 +89,7 @@ class ScriptedEngine final : public Engine {
     EngineStatus status() const override {
         EngineStatus status;
         status.model_name = "scripted";
+        status.n_embd = 128;
         return status;
     }
 
