@@ -156,8 +156,8 @@ def train(rank, args, vocabulary, team):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=3000)
-    parser.add_argument("--teach-from", type=int, default=1500,
+    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--teach-from", type=int, default=1000,
                         help="first step that also trains how lessons are taken")
     parser.add_argument("--lr", type=float, default=2.5e-3)
     parser.add_argument("--seed", type=int, default=42)
