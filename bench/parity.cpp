@@ -1,7 +1,8 @@
-// lumi against llama.cpp on the same file, F32 cache and plain attention on both sides.
+// lumi against llama.cpp on the same file: F32 cache and plain attention on both sides, or, with
+// --flash, what both use by default (llama.cpp's flash attention rounds an F32 cache to F16).
 //   parity greedy MODEL --text FILE [--exact]   ten prompts, 64 greedy tokens each
 //   parity freeze MODEL OUT                     llama.cpp's logits as a fixture of tests/parity
-//   parity logits MODEL [--text FILE] [--tokens N] [--adapter F:SCALE]   every logit, and KL
+//   parity logits MODEL [--text FILE] [--tokens N] [--adapter F --scale S]   every logit, and KL
 // Prints what it finds; exit 1 when a bound is broken.
 #include "compare.h"
 #include "gguf/gguf_writer.h"
@@ -54,7 +55,7 @@ Result<Pair> open_pair(const Options & options) {
     pair.model = LUMI_TRY(Model::load(std::move(file), model_options));
     SessionOptions session_options;
     session_options.n_ctx = options.prompt_tokens + options.n_tokens + options.n_greedy;
-    session_options.kv_type = KvType::f32;
+    session_options.kv_type = options.flash ? KvType::f16 : KvType::f32;
     session_options.flash = options.flash ? FlashMode::on : FlashMode::off;
     session_options.exact = options.exact;
     pair.session = LUMI_TRY(Session::create(*pair.model, session_options));
@@ -72,7 +73,7 @@ Result<Pair> open_pair(const Options & options) {
     peer_options.n_ctx = pair.session->options().n_ctx;
     peer_options.n_batch = pair.session->options().n_batch;
     peer_options.n_threads = options.n_threads;
-    peer_options.f32_kv = true;
+    peer_options.f32_kv = !options.flash;
     peer_options.flash = options.flash;
     peer_options.repack = !options.exact;
     peer_options.adapter = options.adapter;
