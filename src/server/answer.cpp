@@ -7,6 +7,12 @@
 
 namespace lumi {
 
+namespace {
+
+constexpr std::chrono::milliseconds kPollInterval{50};
+
+}  // namespace
+
 struct Answer::Channel {
     std::mutex mutex;
     std::condition_variable changed;
@@ -36,10 +42,10 @@ Answer::~Answer() {
 }
 
 bool Answer::next(AnswerPiece & piece) {
-    while (true) {
+    while (!client_left()) {
         {
             std::unique_lock lock(channel_->mutex);
-            channel_->changed.wait_for(lock, std::chrono::milliseconds(50), [this] {
+            channel_->changed.wait_for(lock, kPollInterval, [this] {
                 return !channel_->pieces.empty() || channel_->done;
             });
             if (!channel_->pieces.empty()) {
@@ -57,13 +63,20 @@ bool Answer::next(AnswerPiece & piece) {
             if (channel_->pieces.empty()) {
                 return false;
             }
-            continue;
-        }
-        if (peer_closed_ && peer_closed_()) {
-            cancel_->cancel();
-            return false;
         }
     }
+    cancel_->cancel();
+    return false;
+}
+
+// Asks the socket, but not for every piece of a fast answer.
+bool Answer::client_left() {
+    const auto now = std::chrono::steady_clock::now();
+    if (!peer_closed_ || now - last_look_ < kPollInterval) {
+        return false;
+    }
+    last_look_ = now;
+    return peer_closed_();
 }
 
 Result<TextResult> Answer::result() {

@@ -5,6 +5,8 @@
 #include "engine/engine.h"
 #include "server/http.h"
 
+#include <chrono>
+
 namespace lumi {
 
 // One piece of an answer on its way to the client.
@@ -27,9 +29,11 @@ class Answer {
 
   private:
     struct Channel;
+    bool client_left();
     std::shared_ptr<Channel> channel_;
     std::shared_ptr<CancelToken> cancel_;
     std::function<bool()> peer_closed_;
+    std::chrono::steady_clock::time_point last_look_{};
     std::future<Result<TextResult>> future_;
 };
 

@@ -243,6 +243,7 @@ void HttpServer::serve() {
 }
 
 void HttpServer::stop() {
+    impl_->stopping = true;
     impl_->server.stop();
 }
 
