@@ -34,7 +34,11 @@ Status run(ServeFlags & flags) {
     const std::shared_ptr<CancelToken> stop = cancel_on_signal();
     LoadedModel loaded = LUMI_TRY(flags.model.load());
     const SessionOptions options = LUMI_TRY(flags.context.resolve(loaded.model->config()));
-    std::fprintf(stderr, "%s", LUMI_TRY(Session::plan(*loaded.model, options)).text().c_str());
+    MemoryPlan plan = loaded.model->memory_plan();
+    for (const MemoryItem & item : LUMI_TRY(Session::plan(*loaded.model, options)).items) {
+        plan.items.push_back(item);
+    }
+    std::fprintf(stderr, "%s", plan.text().c_str());
     const ServedModel served = served_model(loaded, options);
     std::optional<AdapterFlag::Loaded> adapter;
     if (flags.adapter.given()) {

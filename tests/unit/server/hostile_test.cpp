@@ -124,6 +124,24 @@ TEST_F(ServerHostile, S24_ABodyOverTheLimitIs413) {
     EXPECT_EQ(client.read_reply().status, 413);
 }
 
+// curl -d and many scripts call their JSON a form.
+TEST_F(ServerHostile, ALongBodyThatCallsItselfAFormIsReadAsJson) {
+    start();
+    const std::string body = "{\"prompt\": \"" + std::string(20000, 'x') + "&a=b\"}";
+    const RawReply reply = request(port, "POST", "/completion", body,
+                                   "Content-Type: application/x-www-form-urlencoded\r\n");
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    ASSERT_EQ(engine.requests().size(), 1U);
+    EXPECT_EQ(engine.requests()[0].prompt.size(), 20004U);
+}
+
+TEST_F(ServerHostile, MultipartBodiesAreRefused) {
+    start();
+    expect_refused(request(port, "POST", "/completion", "--b\r\n\r\nx\r\n--b--\r\n",
+                           "Content-Type: multipart/form-data; boundary=b\r\n"),
+                   400, "multipart");
+}
+
 TEST_F(ServerHostile, S25_TwoKindsOfFramingAreRefused) {
     start();
     RawClient client(port);
