@@ -18,6 +18,7 @@ struct SynthFlags {
 };
 
 Status run(const SynthFlags & flags) {
+    LUMI_TRY(check_output(flags.output, {flags.vocab}));
     SynthOptions options;
     options.shape = flags.shape;
     options.type = flags.type;

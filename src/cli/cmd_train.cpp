@@ -132,6 +132,7 @@ Status save(const Trainer & trainer, const Config & config, const TrainFlags & f
 Status run(TrainFlags & flags) {
     flags.options.schedule = schedule_from(flags.schedule);
     LUMI_TRY(flags.options.check());
+    LUMI_TRY(check_output(flags.output, {flags.model.path, flags.data, flags.validation_file}));
     LoadedModel loaded = LUMI_TRY(flags.model.load());
     const Config & config = loaded.model->config();
     flags.options.targets = LUMI_TRY(parse_targets(flags.targets, config));

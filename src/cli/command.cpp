@@ -1,12 +1,15 @@
 // The flags that subcommands share and how they become options.
 #include "cli/command.h"
 
+#include "base/file.h"
+#include "base/utf8.h"
 #include "cli/embedded_model.h"
 
 #include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 namespace lumi {
 
@@ -155,6 +158,19 @@ Result<AdapterFlag::Loaded> AdapterFlag::load(const Model & model) const {
     const GgufFile file = LUMI_TRY(GgufFile::open(path));
     loaded.data = LUMI_TRY(load_adapter(file, model.config(), model.file().fingerprint()));
     return loaded;
+}
+
+Status check_output(const std::string & output, const std::vector<std::string> & inputs) {
+    for (const std::string & input : inputs) {
+        std::error_code missing;
+        if (!input.empty() && std::filesystem::equivalent(output, input, missing)) {
+            return Error{ErrorKind::invalid_argument,
+                         "the output " + quoted(output, 1024) + " is the input " +
+                             quoted(input, 1024) + "; allowed: a file of its own"};
+        }
+    }
+    LUMI_TRY(AtomicFile::create(output));  // dropped uncommitted: leaves nothing behind
+    return {};
 }
 
 std::shared_ptr<CancelToken> cancel_on_signal() {

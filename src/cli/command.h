@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace lumi {
 
@@ -70,6 +71,10 @@ struct AdapterFlag {
     bool given() const { return !text.empty(); }
     Result<Loaded> load(const Model & model) const;
 };
+
+// Refuses an output that is one of the files read (by any name) or that cannot be written: before the
+// work, not after it.
+Status check_output(const std::string & output, const std::vector<std::string> & inputs);
 
 // A token that Ctrl-C and SIGTERM cancel while it is alive; a second Ctrl-C ends the process.
 std::shared_ptr<CancelToken> cancel_on_signal();

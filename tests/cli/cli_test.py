@@ -128,6 +128,38 @@ class Files(unittest.TestCase):
         evaluated = json.loads(lumi("eval", MODEL, data, "--adapter", adapter, "--json").stdout)
         self.assertLess(evaluated["adapter"]["loss"], evaluated["base"]["loss"])
 
+    def test_train_never_writes_over_what_it_reads(self):
+        model, data = self.path / "model.gguf", self.path / "data.jsonl"
+        model.write_bytes(MODEL.read_bytes())
+        data.write_text('{"text": "Hello there."}\n')
+        (self.path / "link.gguf").symlink_to(model)
+        (self.path / "twin.gguf").hardlink_to(model)
+        for name in ["model.gguf", "link.gguf", "twin.gguf", "../" + self.path.name + "/model.gguf", "data.jsonl"]:
+            done = lumi("train", model, data, "-o", self.path / name, "--max-steps", "1")
+            self.assertEqual(done.returncode, 1, name)
+            self.assertIn(name, done.stderr)
+            self.assertIn("is the input", done.stderr)
+        self.assertEqual(model.read_bytes(), MODEL.read_bytes())
+        self.assertIn("Hello", data.read_text())
+
+    def test_an_output_that_cannot_be_written_is_refused_before_the_training(self):
+        data = self.path / "data.jsonl"
+        data.write_text('{"text": "Hello there."}\n')
+        for output in [self.path, self.path / "none/a.gguf"]:
+            done = lumi("train", MODEL, data, "-o", output, "--max-steps", "1")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(str(output), done.stderr)
+            self.assertNotIn("loss", done.stderr)
+        self.assertEqual([data], list(self.path.iterdir()))
+
+    def test_synth_never_writes_over_its_vocabulary(self):
+        vocabulary = self.path / "vocab.gguf"
+        vocabulary.write_bytes(MODEL.read_bytes())
+        done = lumi("synth", "tiny", vocabulary, "--vocab", vocabulary)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("vocab.gguf", done.stderr)
+        self.assertEqual(vocabulary.read_bytes(), MODEL.read_bytes())
+
     def test_synth_writes_a_model_that_runs(self):
         tiny = self.path / "tiny.gguf"
         self.assertEqual(lumi("synth", "tiny", tiny, "--type", "F32").returncode, 0)
