@@ -45,6 +45,7 @@ std::vector<int32_t> random_tokens(int count, int n_vocab, uint64_t seed) {
 struct Speeds {
     std::vector<double> prefill, decode, train;
     double load_seconds = 0;
+    double layers_per_prompt_token = 0;  // fewer than the model has where rows are dropped
 };
 
 Status measure_inference(const LoadedModel & loaded, const BenchFlags & flags, Speeds & speeds) {
@@ -56,11 +57,15 @@ Status measure_inference(const LoadedModel & loaded, const BenchFlags & flags, S
     // One untimed round touches every page and builds every graph.
     for (int i = -1; i < flags.repetitions; ++i) {
         session->clear();
+        const uint64_t before = session->counters().layer_evaluations;
         auto start = std::chrono::steady_clock::now();
         LUMI_TRY(session->begin(prompt));
         while (!LUMI_TRY(session->prefill_step())) {
         }
         const double prefill = seconds_since(start);
+        speeds.layers_per_prompt_token =
+            static_cast<double>(session->counters().layer_evaluations - before) /
+            flags.prompt_tokens;
         start = std::chrono::steady_clock::now();
         for (int n = 0; n < flags.decode_tokens; ++n) {
             LUMI_TRY(session->decode(prompt[static_cast<size_t>(n) % prompt.size()]));
@@ -116,6 +121,7 @@ Status run(const BenchFlags & flags) {
                                     {"load_seconds", speeds.load_seconds},
                                     {"prefill_tokens", flags.prompt_tokens},
                                     {"prefill_tokens_per_second", median(speeds.prefill)},
+                                    {"layers_per_prompt_token", speeds.layers_per_prompt_token},
                                     {"decode_tokens", flags.decode_tokens},
                                     {"decode_tokens_per_second", median(speeds.decode)},
                                     {"train_tokens", flags.train_tokens},
@@ -126,8 +132,8 @@ Status run(const BenchFlags & flags) {
     std::printf("%s on %s, %d threads, loaded in %.2f s; medians of %d\n",
                 loaded.model->config().name.c_str(), loaded.model->device().name().c_str(),
                 loaded.model->device().n_threads(), speeds.load_seconds, flags.repetitions);
-    std::printf("prefill %5d tokens %10.1f tokens/s\n", flags.prompt_tokens,
-                median(speeds.prefill));
+    std::printf("prefill %5d tokens %10.1f tokens/s, %.2f layers a token\n", flags.prompt_tokens,
+                median(speeds.prefill), speeds.layers_per_prompt_token);
     std::printf("decode  %5d tokens %10.1f tokens/s\n", flags.decode_tokens, median(speeds.decode));
     if (!flags.no_train) {
         std::printf(

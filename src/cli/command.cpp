@@ -49,8 +49,14 @@ void ModelFlags::declare(CLI::App & command) {
                        "GGUF file (default: the small model inside lumi)");
     command.add_option("--device", options.device, "auto, cpu, or a name from `lumi devices`")
         ->capture_default_str();
-    command.add_option("-t,--threads", options.n_threads, "CPU threads (0 = physical cores; one for tiny models)")
+    command
+        .add_option("-t,--threads", options.n_threads,
+                    "CPU threads (0 = physical cores; one for tiny models)")
         ->check(CLI::Range(0, 1024));
+    command
+        .add_option("--gpu-layers,--n-gpu-layers", gpu_layers, "layers on the GPU: auto, all or 0")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"auto", "all"}) | CLI::Range(0, 10000));
     command.add_flag_callback(
         "--no-repack", [this] { options.repack = false; },
         "do not keep a repacked copy of the weights (slower, less memory)");
@@ -64,7 +70,21 @@ Result<GgufFile> ModelFlags::open() const {
 Result<LoadedModel> ModelFlags::load() const {
     GgufFile file = LUMI_TRY(open());
     LUMI_TRY(load_backends());
-    return load_model(std::move(file), options);
+    ModelOptions resolved = options;
+    if (gpu_layers == "0") {
+        resolved.device = "cpu";
+    }
+    LoadedModel loaded = LUMI_TRY(load_model(std::move(file), resolved));
+    const int n_layer = loaded.model->config().n_layer;
+    if (gpu_layers != "auto" && gpu_layers != "all" && gpu_layers != "0" &&
+        std::atoi(gpu_layers.c_str()) < n_layer) {
+        return Error{ErrorKind::unsupported,
+                     "--gpu-layers: found " + gpu_layers +
+                         "; a model is either wholly on the GPU or wholly on "
+                         "the CPU, a split is not supported yet; allowed: 0, all, or " +
+                         std::to_string(n_layer) + " and more"};
+    }
+    return loaded;
 }
 
 void ContextFlags::declare(CLI::App & command) {

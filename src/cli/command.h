@@ -37,6 +37,7 @@ int exit_code_of(const Status & status);
 struct ModelFlags {
     std::string path;  // empty = the small model inside the program
     ModelOptions options;
+    std::string gpu_layers = "auto";
     void declare(CLI::App & command);
     Result<GgufFile> open() const;
     Result<LoadedModel> load() const;

@@ -13,6 +13,7 @@ from pathlib import Path
 
 BUILD, CMAKE = sys.argv[1:3]
 HERE = Path(__file__).resolve().parent
+MODEL = HERE.parents[1] / "models" / "lumi-small.gguf"
 CONSUMER = """cmake_minimum_required(VERSION 3.25)
 project(consumer LANGUAGES CXX)
 find_package(lumi REQUIRED)
@@ -64,7 +65,10 @@ class Install(unittest.TestCase):
         (source / "consumer.cpp").write_bytes((HERE / "consumer.cpp").read_bytes())
         run(CMAKE, "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
         run(CMAKE, "--build", source / "build")
-        self.assertEqual(run(source / "build" / "consumer"), "invalid_file\n")
+        before, taught, after = run(source / "build" / "consumer", MODEL).splitlines()
+        self.assertEqual(taught, "Your dog is called Pixel.")
+        self.assertNotEqual(before, taught)
+        self.assertEqual(after, before)
         self.expect_own_ggml(next(self.prefix.rglob("liblumi.so")))
 
     def test_documents_and_completions_are_there(self):
