@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <iostream>
-#include <iterator>
 
 namespace lumi {
 
@@ -35,6 +33,23 @@ std::string unescaped(const std::string & text) {
         out += c == 'n' ? "\n" : c == 't' ? "\t" : c == '\\' ? "\\" : std::string("\\") + c;
     }
     return out;
+}
+
+// Standard input as a prompt; one that does not end is an error, not a full memory.
+Result<std::string> read_prompt() {
+    constexpr size_t kMaxBytes = size_t{64} << 20U;
+    std::string text;
+    char piece[65536];
+    size_t n = 0;
+    while ((n = std::fread(piece, 1, sizeof(piece), stdin)) > 0) {
+        text.append(piece, n);
+        if (text.size() > kMaxBytes) {
+            return Error{ErrorKind::invalid_argument,
+                         "the prompt on standard input has more than " +
+                             std::to_string(kMaxBytes) + " bytes, the most that is read"};
+        }
+    }
+    return text;
 }
 
 TextRequest make_request(const RunFlags & flags, const LoadedModel & loaded) {
@@ -70,7 +85,7 @@ void print_speed(const GenerationTimes & t) {
 
 Status run(RunFlags & flags) {
     if (flags.prompt.empty() && isatty(STDIN_FILENO) == 0) {
-        flags.prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
+        flags.prompt = LUMI_TRY(read_prompt());
     }
     if (flags.prompt.empty()) {
         return Error{ErrorKind::invalid_argument,

@@ -180,6 +180,12 @@ class Answers(unittest.TestCase):
         piped = lumi("run", "--temp", 0, "-n", 24, stdin="What is the capital of France?")
         self.assertEqual(typed.stdout, piped.stdout)
 
+    def test_an_endless_standard_input_is_refused(self):
+        with open("/dev/zero", "rb") as endless:
+            done = subprocess.run([PROGRAM, "run"], stdin=endless, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard input", done.stderr)
+
     def test_a_backslash_n_stays_two_characters_unless_asked(self):  # cases/inference.md M44
         two = lumi("tokenize", "-p", r"a\nb", "--ids").stdout.split()
         one = lumi("tokenize", "-p", "a\nb", "--ids").stdout.split()
