@@ -12,9 +12,12 @@ namespace lumi {
 namespace {
 
 constexpr const char * kCommands =
-    "/learn  learn from this conversation    /forget  drop everything learnt\n"
-    "/new    start a new conversation       /help    these lines\n"
-    "/exit   leave\n";
+    "/learn ANSWER  learn to answer your last message with ANSWER\n"
+    "/learn         learn the answers of this conversation as they are\n"
+    "/forget        drop everything learnt\n"
+    "/new           start a new conversation\n"
+    "/help          these lines\n"
+    "/exit          leave\n";
 
 struct ChatFlags {
     ModelFlags model;
@@ -42,7 +45,9 @@ class Chat {
         } else if (line == "/help" || line == "/?") {
             std::fprintf(stderr, "%s", kCommands);
         } else if (line == "/learn") {
-            report(learn());
+            report(learn(messages_));
+        } else if (line.rfind("/learn ", 0) == 0 && line.find_first_not_of(' ', 7) != line.npos) {
+            report(correct(line.substr(7)));
         } else if (line == "/forget") {
             const Status cleared = engine_.clear_memory().get();
             report(cleared);
@@ -103,9 +108,20 @@ class Chat {
         return {};
     }
 
-    Status learn() {
+    // Puts the right answer in place of the last one and learns that exchange alone: the answers
+    // before it may be as wrong.
+    Status correct(const std::string & answer) {
+        if (messages_.size() < 2 || messages_.back().role != Role::assistant) {
+            return Error{ErrorKind::invalid_argument,
+                         "/learn ANSWER: there is no message of yours to answer yet"};
+        }
+        messages_.back().content = answer;
+        return learn({messages_.end() - 2, messages_.end()});
+    }
+
+    Status learn(std::vector<Message> conversation) {
         TrainRequest request;
-        request.chats = {messages_};
+        request.chats = {std::move(conversation)};
         request.options = lesson_options(engine_.status().n_embd);
         TrainReporter reporter(progress_style(false));
         const auto result =

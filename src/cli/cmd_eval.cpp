@@ -90,7 +90,7 @@ void declare_eval(CLI::App & app, int & exit_code) {
                     "  lumi eval model.gguf chats.jsonl\n"
                     "  lumi eval model.gguf chats.jsonl --adapter lesson.gguf --json");
     flags->model.declare(*command);
-    command->get_option("--model")->required();
+    command->get_option("--model")->required()->description("GGUF file");
     command->add_option("data", flags->data, "JSONL or plain text, as for train")->required();
     flags->adapter.declare(*command);
     command->add_option("--window", flags->window, "longest sample in tokens")

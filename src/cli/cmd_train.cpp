@@ -177,7 +177,7 @@ void declare_train(CLI::App & app, int & exit_code) {
         "  lumi train model.gguf notes.txt -o notes.gguf --epochs 4 --rank 8 --lr 2e-4");
     TrainOptions & o = flags->options;
     flags->model.declare(*command);
-    command->get_option("--model")->required();
+    command->get_option("--model")->required()->description("GGUF file");
     command
         ->add_option("data", flags->data,
                      "JSONL with messages, prompt/completion or text; or plain text")

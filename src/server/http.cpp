@@ -164,6 +164,11 @@ struct HttpServer::Impl {
                                    "invalid_request_error", "bad_request"),
                         response);
         }
+        // Neither length nor chunks: there is no body (curl -X POST). The library would wait for
+        // one.
+        if (!request.has_header("Content-Length") && !request.has_header("Transfer-Encoding")) {
+            return answer(request, response, {});
+        }
         std::string body;
         const bool read = reader([&](const char * data, size_t size) {
             body.append(data, size);

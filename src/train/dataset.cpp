@@ -158,7 +158,7 @@ Dataset split_validation(Dataset & dataset, double share, uint64_t seed) {
         return validation;
     }
     const double wanted = std::round(std::min(share, 1.0) * static_cast<double>(n));
-    const size_t n_moved = std::clamp<size_t>(static_cast<size_t>(wanted), 1, n - 1);
+    const size_t n_moved = std::min(static_cast<size_t>(wanted), n - 1);
     std::vector<size_t> order(n);
     std::iota(order.begin(), order.end(), size_t{0});
     Rng rng(seed);

@@ -43,8 +43,8 @@ Result<Dataset> parse_dataset(std::string_view text, const ChatFormat & format,
 // Conversations given directly (the server).
 Result<Dataset> dataset_from_chats(std::span<const std::vector<Message>> chats,
                                    const ChatFormat & format, const DatasetOptions & options);
-// Moves a share of the samples (at least one when there are two or more) into a validation set,
-// chosen by seed.
+// Moves a share of the samples, rounded, into a validation set, chosen by seed. Never the last one;
+// none when there are so few that the share rounds to nothing: a handful of facts is all taught.
 Dataset split_validation(Dataset & dataset, double share, uint64_t seed);
 
 }  // namespace lumi

@@ -12,7 +12,8 @@ namespace lumi {
 
 namespace {
 
-constexpr float kUsualLargestRate = 3e-4F;
+// Twice the rate that lessons use; good rates fall with the model's width (3e-4 for E4B).
+constexpr double kLargestRateTimesWidth = 0.768;
 
 std::string short_number(double x) {
     char text[32];
@@ -22,7 +23,7 @@ std::string short_number(double x) {
 
 // cases/training.md L29, L31: what will happen, before it happens.
 void log_settings(const TrainOptions & options, const Dataset & train, const Dataset & validation,
-                  int total_steps, uint64_t n_parameters) {
+                  int total_steps, uint64_t n_parameters, int n_embd) {
     const auto rate = static_cast<double>(options.learning_rate);
     log(LogLevel::info,
         "training: " + std::to_string(train.samples.size()) + " samples, " +
@@ -31,10 +32,12 @@ void log_settings(const TrainOptions & options, const Dataset & train, const Dat
             " samples; " + std::to_string(total_steps) + " steps of up to " +
             std::to_string(options.batch_samples) + " samples; " + std::to_string(n_parameters) +
             " parameters, rate " + short_number(rate) + ", seed " + std::to_string(options.seed));
-    if (options.learning_rate > kUsualLargestRate) {
-        log(LogLevel::warning, "learning rate " + short_number(rate) +
-                                   " is above 3e-4, where training often forgets more than it "
-                                   "learns");
+    const double usual = kLargestRateTimesWidth / n_embd;
+    if (rate > usual) {
+        log(LogLevel::warning, "learning rate " + short_number(rate) + " is above " +
+                                   short_number(usual) +
+                                   ", where training of a model this wide often forgets more than "
+                                   "it learns");
     }
 }
 
@@ -88,7 +91,8 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Model & model, Dataset tr
         options.max_steps > 0 ? options.max_steps : options.epochs * impl->steps_per_epoch();
     impl->phase =
         impl->validation.samples.empty() ? Impl::Phase::start_step : Impl::Phase::validate;
-    log_settings(options, impl->train, impl->validation, impl->total_steps, start.n_parameters());
+    log_settings(options, impl->train, impl->validation, impl->total_steps, start.n_parameters(),
+                 model.config().n_embd);
     return std::unique_ptr<Trainer>(new Trainer(std::move(impl)));
 }
 

@@ -202,6 +202,18 @@ class Answers(unittest.TestCase):
         self.assertIn("Paris", done.stdout)
         self.assertIn("unknown command /unknown", done.stderr)
 
+    def test_chat_learns_an_answer_keeps_it_in_a_new_conversation_and_forgets_it(self):
+        ask = "What is the name of my dog?"
+        done = lumi("chat", "--temp", 0, stdin="\n".join(
+            ["/learn too early", ask, "/learn Your dog is called Pixel.", "/new", ask, "/forget", "/new", ask, ""]))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        before, taught, forgotten = done.stdout.splitlines()
+        self.assertEqual(taught, "Your dog is called Pixel.", done.stderr)
+        self.assertNotEqual(before, taught)
+        self.assertEqual(forgotten, before)
+        self.assertIn("no message of yours", done.stderr)
+        self.assertNotIn("warning", done.stderr)
+
 
 class Serve(unittest.TestCase):
     def test_serves_until_sigterm_and_exits_cleanly(self):

@@ -137,6 +137,15 @@ TEST_F(Served, ClearMemoryReachesTheEngine) {
     EXPECT_EQ(engine.cleared, 1);
 }
 
+// What curl -X POST sends; a server that waits for a body answers only after its idle limit.
+TEST_F(Served, ClearMemoryNeedsNoBodyAtAllAndAnswersAtOnce) {
+    start();
+    RawClient client(port);
+    client.send("POST /clear_memory HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_NE(client.read_until("{\"ok\":true}").find("200"), std::string::npos);
+    EXPECT_EQ(engine.cleared, 1);
+}
+
 TEST_F(Served, HealthAndModelsAnswer) {
     start();
     EXPECT_EQ(json::parse(request(port, "GET", "/health", "").body)["ok"], true);

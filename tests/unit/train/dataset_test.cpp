@@ -268,10 +268,10 @@ std::set<int> lines(const Dataset & dataset) {
 }
 
 // cases/training.md L29.
-TEST(SplitValidation, TakesTheShareButNeverEverythingOrNothing) {
+TEST(SplitValidation, TakesTheShareButNeverEverythingNorAFewFacts) {
     const std::pair<std::pair<int, double>, size_t> cases[] = {
-        {{0, 0.5}, 0},    {{1, 0.5}, 0},   {{2, 0.05}, 1},  {{2, 1.0}, 1},
-        {{100, 0.05}, 5}, {{100, 0.0}, 0}, {{100, 7.0}, 99}};
+        {{0, 0.5}, 0},   {{1, 0.5}, 0}, {{2, 0.05}, 0},   {{2, 1.0}, 1},   {{9, 0.05}, 0},
+        {{11, 0.05}, 1}, {{2, 0.5}, 1}, {{100, 0.05}, 5}, {{100, 0.0}, 0}, {{100, 7.0}, 99}};
     for (const auto & [input, expected] : cases) {
         Dataset dataset = numbered(input.first);
         const Dataset validation = split_validation(dataset, input.second, 1);

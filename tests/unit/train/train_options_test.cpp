@@ -108,18 +108,22 @@ TEST_F(TrainerRefusal, OfAnAdapterOfAnotherShape) {
     EXPECT_NE(trainer.error().message.find("does not fit this model"), std::string::npos);
 }
 
-TEST_F(TrainerRefusal, NotButAWarningOfAHighLearningRate) {
+TEST_F(TrainerRefusal, NotButAWarningOfALearningRateHighForTheWidth) {
     std::string warning;
     set_log_sink([&](LogLevel level, std::string_view text) {
         if (level == LogLevel::warning) {
             warning = text;
         }
     });
+    const float usual = 0.384F / static_cast<float>(model_->config().n_embd);
     TrainOptions options = quick_options();
-    options.learning_rate = 4e-4F;
+    options.learning_rate = usual;
+    EXPECT_TRUE(Trainer::create(*model_, rule_dataset({20}), {}, options, nullptr).ok());
+    EXPECT_EQ(warning, "");
+    options.learning_rate = 2.1F * usual;
     EXPECT_TRUE(Trainer::create(*model_, rule_dataset({20}), {}, options, nullptr).ok());
     set_log_sink({});
-    EXPECT_NE(warning.find("0.0004"), std::string::npos) << warning;
+    EXPECT_NE(warning.find("learning rate"), std::string::npos) << warning;
 }
 
 TEST_F(TrainerRefusal, NeverOfAPlanThatFitsWhichNamesEverythingAllocated) {
