@@ -155,14 +155,8 @@ Status run(ChatFlags & flags) {
     }
     const GenerationOptions generation = flags.sampling.resolve(loaded);
     const SessionOptions options = LUMI_TRY(flags.context.resolve(loaded.model->config()));
-    std::optional<AdapterFlag::Loaded> adapter;
-    if (flags.adapter.given()) {
-        adapter = LUMI_TRY(flags.adapter.load(*loaded.model));
-    }
-    const std::unique_ptr<Engine> engine = LUMI_TRY(start_engine(std::move(loaded), options));
-    if (adapter) {
-        LUMI_TRY(engine->load_memory(std::move(adapter->data), adapter->scale).get());
-    }
+    const std::unique_ptr<Engine> engine =
+        LUMI_TRY(start_engine(std::move(loaded), options, flags.adapter));
     const bool terminal = isatty(STDIN_FILENO) != 0;
     if (terminal) {
         std::fprintf(stderr, "%s, %d tokens of context. /help lists commands.\n",

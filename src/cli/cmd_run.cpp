@@ -94,14 +94,8 @@ Status run(RunFlags & flags) {
     LoadedModel loaded = LUMI_TRY(flags.model.load());
     TextRequest request = make_request(flags, loaded);
     const SessionOptions options = LUMI_TRY(flags.context.resolve(loaded.model->config()));
-    std::optional<AdapterFlag::Loaded> adapter;
-    if (flags.adapter.given()) {
-        adapter = LUMI_TRY(flags.adapter.load(*loaded.model));
-    }
-    const std::unique_ptr<Engine> engine = LUMI_TRY(start_engine(std::move(loaded), options));
-    if (adapter) {
-        LUMI_TRY(engine->load_memory(std::move(adapter->data), adapter->scale).get());
-    }
+    const std::unique_ptr<Engine> engine =
+        LUMI_TRY(start_engine(std::move(loaded), options, flags.adapter));
     bool reasoning_open = false;
     const TextSink print = [&](const OutputDelta & delta, const GenerationStep &) {
         if (!delta.reasoning.empty()) {

@@ -40,14 +40,8 @@ Status run(ServeFlags & flags) {
     }
     std::fprintf(stderr, "%s", plan.text().c_str());
     const ServedModel served = served_model(loaded, options);
-    std::optional<AdapterFlag::Loaded> adapter;
-    if (flags.adapter.given()) {
-        adapter = LUMI_TRY(flags.adapter.load(*loaded.model));
-    }
-    const std::unique_ptr<Engine> engine = LUMI_TRY(start_engine(std::move(loaded), options));
-    if (adapter) {
-        LUMI_TRY(engine->load_memory(std::move(adapter->data), adapter->scale).get());
-    }
+    const std::unique_ptr<Engine> engine =
+        LUMI_TRY(start_engine(std::move(loaded), options, flags.adapter));
     HttpServer http(flags.http);
     add_routes(http, *engine, served);
     const int port = LUMI_TRY(http.bind());

@@ -184,13 +184,26 @@ Status check_output(const std::string & output, const std::vector<std::string> &
     for (const std::string & input : inputs) {
         std::error_code missing;
         if (!input.empty() && std::filesystem::equivalent(output, input, missing)) {
-            return Error{ErrorKind::invalid_argument,
-                         "the output " + quoted(output, 1024) + " is the input " +
-                             quoted(input, 1024) + "; allowed: a file of its own"};
+            return Error{ErrorKind::invalid_argument, "the output " + quoted(output, 1024) +
+                                                          " is the input " + quoted(input, 1024) +
+                                                          "; allowed: a file of its own"};
         }
     }
     LUMI_TRY(AtomicFile::create(output));  // dropped uncommitted: leaves nothing behind
     return {};
+}
+
+Result<std::unique_ptr<Engine>> start_engine(LoadedModel loaded, const SessionOptions & options,
+                                             const AdapterFlag & adapter) {
+    std::optional<AdapterFlag::Loaded> published;
+    if (adapter.given()) {
+        published = LUMI_TRY(adapter.load(*loaded.model));
+    }
+    std::unique_ptr<Engine> engine = LUMI_TRY(start_engine(std::move(loaded), options));
+    if (published) {
+        LUMI_TRY(engine->load_memory(std::move(published->data), published->scale).get());
+    }
+    return engine;
 }
 
 std::shared_ptr<CancelToken> cancel_on_signal() {

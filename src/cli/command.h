@@ -73,9 +73,13 @@ struct AdapterFlag {
     Result<Loaded> load(const Model & model) const;
 };
 
-// Refuses an output that is one of the files read (by any name) or that cannot be written: before the
-// work, not after it.
+// Refuses an output that is one of the files read (by any name) or that cannot be written: before
+// the work, not after it.
 Status check_output(const std::string & output, const std::vector<std::string> & inputs);
+
+// The engine of a loaded model, with the adapter of --adapter published when one was given.
+Result<std::unique_ptr<Engine>> start_engine(LoadedModel loaded, const SessionOptions & options,
+                                             const AdapterFlag & adapter);
 
 // A token that Ctrl-C and SIGTERM cancel while it is alive; a second Ctrl-C ends the process.
 std::shared_ptr<CancelToken> cancel_on_signal();

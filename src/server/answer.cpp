@@ -41,6 +41,15 @@ Answer::~Answer() {
     }
 }
 
+Result<AnswerPiece> Answer::first() {
+    AnswerPiece piece;
+    if (next(piece)) {
+        return piece;
+    }
+    const Result<TextResult> ended = result();
+    return ended.ok() ? Error{ErrorKind::internal, "an answer without a piece"} : ended.error();
+}
+
 bool Answer::next(AnswerPiece & piece) {
     while (!client_left()) {
         {

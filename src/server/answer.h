@@ -20,6 +20,9 @@ class Answer {
     Answer(Engine & engine, TextRequest request, std::function<bool()> peer_closed);
     ~Answer();  // cancels what is still running and waits for it
 
+    // The first piece decides the status of a streamed reply: what fails before it is an error
+    // reply, not a stream.
+    Result<AnswerPiece> first();
     // The next piece; false when there is none any more (then result() is ready) or the client
     // left.
     bool next(AnswerPiece & piece);

@@ -240,17 +240,16 @@ class ChatStream {
 };
 
 HttpReply streamed(std::shared_ptr<Answer> answer, ChatRequest request, const ServedModel & model) {
-    auto first = std::make_shared<AnswerPiece>();
-    if (!answer->next(*first)) {
-        const Result<TextResult> result = answer->result();
-        return error_reply(result.ok() ? Error{ErrorKind::internal, "no output"} : result.error());
+    Result<AnswerPiece> first = answer->first();
+    if (!first.ok()) {
+        return error_reply(first.error());
     }
     HttpReply reply;
     reply.content_type = "text/event-stream";
-    reply.stream = [answer = std::move(answer), request = std::move(request), first,
-                    &model](const HttpWrite & write) {
+    reply.stream = [answer = std::move(answer), request = std::move(request),
+                    first = std::move(*first), &model](const HttpWrite & write) {
         ChatStream stream(request, model, write);
-        AnswerPiece piece = std::move(*first);
+        AnswerPiece piece = first;
         do {
             if (!stream.send(piece)) {
                 answer->cancel();

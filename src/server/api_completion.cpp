@@ -93,16 +93,15 @@ HttpReply plain(const std::shared_ptr<Answer> & answer, const ServedModel & mode
 }
 
 HttpReply streamed(std::shared_ptr<Answer> answer, const ServedModel & model) {
-    // The first piece decides the status: what fails before it is an error reply, not a stream.
-    auto first = std::make_shared<AnswerPiece>();
-    if (!answer->next(*first)) {
-        const Result<TextResult> result = answer->result();
-        return error_reply(result.ok() ? Error{ErrorKind::internal, "no output"} : result.error());
+    Result<AnswerPiece> first = answer->first();
+    if (!first.ok()) {
+        return error_reply(first.error());
     }
     HttpReply reply;
     reply.content_type = "text/event-stream";
-    reply.stream = [answer = std::move(answer), first, &model](const HttpWrite & write) {
-        AnswerPiece piece = std::move(*first);
+    reply.stream = [answer = std::move(answer), first = std::move(*first),
+                    &model](const HttpWrite & write) {
+        AnswerPiece piece = first;
         do {
             json event = {{"content", piece.delta.content}, {"stop", false}};
             if (!piece.step.log_probabilities.empty()) {
