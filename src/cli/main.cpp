@@ -120,13 +120,23 @@ int run(int argc, char ** argv) {
     return exit_code;
 }
 
+// Whether all of standard output arrived; a full disk behind it must not look like success.
+bool output_written() {
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
+        return true;
+    }
+    std::fprintf(stderr, "lumi: error: standard output could not be written\n");
+    return false;
+}
+
 }  // namespace
 
 }  // namespace lumi
 
 int main(int argc, char ** argv) {
     try {
-        return lumi::run(argc, argv);
+        const int exit_code = lumi::run(argc, argv);
+        return lumi::output_written() ? exit_code : lumi::kExitFailure;
     } catch (const std::exception & e) {
         std::fprintf(stderr, "lumi: internal error: %s\n", e.what());
         return lumi::kExitFailure;

@@ -186,6 +186,14 @@ class Answers(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("standard input", done.stderr)
 
+    def test_output_that_cannot_be_written_is_a_failure(self):
+        for arguments in [["run", "-p", "hi", "-n", "2"], ["inspect", MODEL], ["--version"]]:
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([PROGRAM, *map(str, arguments)], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      timeout=60)
+            self.assertEqual(done.returncode, 1, arguments)
+            self.assertIn("standard output", done.stderr)
+
     def test_a_backslash_n_stays_two_characters_unless_asked(self):  # cases/inference.md M44
         two = lumi("tokenize", "-p", r"a\nb", "--ids").stdout.split()
         one = lumi("tokenize", "-p", "a\nb", "--ids").stdout.split()
