@@ -32,7 +32,7 @@ test: build
 # Small parts; `lumi bench MODEL` measures a whole model.
 bench: build
 	cmake --build build/release
-	for program in build/release/bench/bench_*; do $$program || exit 1; done
+	tools/bench
 
 format: setup-dev
 	find src include tests bench fuzz -name '*.h' -o -name '*.cpp' | xargs -r clang-format -i
