@@ -1,7 +1,11 @@
 // Reads OpenAI-shaped conversations; see the header for what is accepted.
 #include "chat/message_json.h"
 
+#include "base/utf8.h"
+
 #include <nlohmann/json.hpp>
+
+#include <set>
 
 namespace lumi {
 
@@ -183,30 +187,47 @@ Result<std::vector<Tool>> tools_from_json(const json & value) {
     return tools;
 }
 
-Result<json> parse_json(std::string_view text) {
+Result<json> parse_json(std::string_view text, DuplicateKeys duplicates) {
     // The depth limit is ours: the parser itself would recurse while destroying deep values.
     int depth = 0;
     bool too_deep = false;
-    const auto guard = [&](int, json::parse_event_t event, json &) {
-        if (event == json::parse_event_t::object_start ||
-            event == json::parse_event_t::array_start) {
+    std::vector<std::set<std::string>> keys;  // of each open object
+    std::string twice;
+    const auto guard = [&](int, json::parse_event_t event, json & value) {
+        const bool object_starts = event == json::parse_event_t::object_start;
+        if (object_starts || event == json::parse_event_t::array_start) {
             too_deep = too_deep || ++depth > kMaxDepth;
         } else if (event == json::parse_event_t::object_end ||
                    event == json::parse_event_t::array_end) {
             --depth;
         }
+        if (duplicates == DuplicateKeys::refused && !too_deep) {
+            if (object_starts) {
+                keys.emplace_back();
+            } else if (event == json::parse_event_t::object_end) {
+                keys.pop_back();
+            } else if (event == json::parse_event_t::key &&
+                       !keys.back().insert(value.get<std::string>()).second) {
+                twice = twice.empty() ? quoted(value.get<std::string>(), 40) : twice;
+            }
+        }
         return !too_deep;
     };
+    const Error deep{ErrorKind::invalid_argument,
+                     "JSON nested deeper than " + std::to_string(kMaxDepth) + " levels"};
     try {
         json value = json::parse(text.begin(), text.end(), guard);
         if (too_deep) {
-            return Error{ErrorKind::invalid_argument,
-                         "JSON nested deeper than " + std::to_string(kMaxDepth) + " levels"};
+            return deep;
+        }
+        if (!twice.empty()) {
+            return Error{ErrorKind::invalid_argument, "an object has the key " + twice + " twice"};
         }
         return value;
     } catch (const json::parse_error & e) {
-        return Error{ErrorKind::invalid_argument,
-                     "not valid JSON (UTF-8) at byte " + std::to_string(e.byte)};
+        return too_deep ? deep
+                        : Error{ErrorKind::invalid_argument,
+                                "not valid JSON (UTF-8) at byte " + std::to_string(e.byte)};
     } catch (const std::exception &) {
         return Error{ErrorKind::invalid_argument, "JSON could not be read"};
     }

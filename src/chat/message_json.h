@@ -21,8 +21,13 @@ Result<std::vector<Message>> messages_from_json(const nlohmann::json & json);
 // json: the "tools" array of {"type":"function","function":{name, description, parameters}}.
 Result<std::vector<Tool>> tools_from_json(const nlohmann::json & json);
 
-// Parses text; the error holds what the parser said and the byte, never the text itself.
-Result<nlohmann::json> parse_json(std::string_view text);
+// A key that an object has twice: the last one wins, as usual in JSON, or it is an error.
+enum class DuplicateKeys : unsigned char { last_wins, refused };
+
+// Parses text; the error holds what the parser said and the byte, never the text itself (but a
+// duplicate key's name).
+Result<nlohmann::json> parse_json(std::string_view text,
+                                  DuplicateKeys duplicates = DuplicateKeys::last_wins);
 
 // One line of JSON; invalid UTF-8 becomes U+FFFD instead of an exception.
 std::string json_text(const nlohmann::json & value);

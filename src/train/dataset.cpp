@@ -3,11 +3,13 @@
 #include "train/dataset.h"
 
 #include "base/rng.h"
+#include "chat/trim.h"
 #include "train/dataset_builder.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <unordered_map>
 
 namespace lumi {
 
@@ -26,11 +28,47 @@ size_t turn_border(const Sample & sample, size_t pos, size_t end) {
     return end;
 }
 
+// Windows of one record lie side by side.
+bool same_record(const Sample & a, const Sample & b) {
+    return a.document >= 0 && a.document == b.document;
+}
+
+// A reply of nothing but its end would teach to say nothing.
+Status check_answers(std::span<const Message> messages) {
+    for (size_t i = 0; i < messages.size(); ++i) {
+        const Message & m = messages[i];
+        if (m.role == Role::assistant && m.weight != 0.0F && m.tool_calls.empty() &&
+            trimmed(m.content).empty() && trimmed(m.reasoning).empty()) {
+            return Error{ErrorKind::invalid_argument,
+                         "messages[" + std::to_string(i) +
+                             "]: the assistant says nothing; allowed: text, tool calls, or the "
+                             "weight 0 for a message that is not learnt"};
+        }
+    }
+    return {};
+}
+
+uint64_t hash_of(const Sample & sample) {
+    uint64_t hash = 0xCBF29CE484222325U;
+    for (const int32_t token : sample.tokens) {
+        hash = (hash ^ static_cast<uint32_t>(token)) * 0x100000001B3U;
+    }
+    return hash;
+}
+
 }  // namespace
 
 int Sample::n_targets() const {
     return static_cast<int>(std::count_if(target_weight.begin(), target_weight.end(),
                                           [](float w) { return w != 0.0F; }));
+}
+
+size_t Dataset::n_records() const {
+    size_t n = 0;
+    for (size_t i = 0; i < samples.size(); ++i) {
+        n += i == 0 || !same_record(samples[i - 1], samples[i]) ? 1 : 0;
+    }
+    return n;
 }
 
 uint64_t Dataset::n_tokens() const {
@@ -71,6 +109,7 @@ std::vector<Sample> cut_into_windows(const Sample & sample, size_t window, size_
         }
         Sample part;
         part.line = sample.line;
+        part.document = sample.document;
         const auto append = [&](size_t first, size_t last) {
             part.tokens.insert(part.tokens.end(), sample.tokens.begin() + static_cast<long>(first),
                                sample.tokens.begin() + static_cast<long>(last));
@@ -96,6 +135,7 @@ void DatasetBuilder::add(Sample sample, SampleKind kind, bool starts_with_bos) {
         ++dataset_.skipped_samples;
         return;
     }
+    sample.document = kind == SampleKind::document ? documents_++ : -1;
     const size_t window = static_cast<size_t>(options_.max_tokens);
     if (sample.tokens.size() <= window) {
         dataset_.samples.push_back(std::move(sample));
@@ -112,13 +152,14 @@ void DatasetBuilder::add(Sample sample, SampleKind kind, bool starts_with_bos) {
 }
 
 Status DatasetBuilder::add_chat(std::span<const Message> messages, std::span<const Tool> tools,
-                                const ChatFormat & format, int line) {
+                                const ChatFormat & format, float weight, int line) {
+    LUMI_TRY(check_answers(messages));
     RenderOptions render;
     render.add_generation_prompt = false;
     render.tools = tools;
     RenderedChat chat = LUMI_TRY(format.render(messages, render));
     if (!options_.assistant_only) {
-        std::fill(chat.target_weight.begin(), chat.target_weight.end(), 1.0F);
+        std::fill(chat.target_weight.begin(), chat.target_weight.end(), weight);
     }
     add({std::move(chat.tokens), std::move(chat.target_weight), line}, SampleKind::document, true);
     return {};
@@ -142,7 +183,7 @@ Result<Dataset> dataset_from_chats(std::span<const std::vector<Message>> chats,
     LUMI_TRY(check_dataset_options(options));
     DatasetBuilder builder(options);
     for (size_t i = 0; i < chats.size(); ++i) {
-        const Status status = builder.add_chat(chats[i], {}, format, static_cast<int>(i) + 1);
+        const Status status = builder.add_chat(chats[i], {}, format, 1.0F, static_cast<int>(i) + 1);
         if (!status.ok()) {
             return status.error().within("conversation " + std::to_string(i + 1));
         }
@@ -153,7 +194,7 @@ Result<Dataset> dataset_from_chats(std::span<const std::vector<Message>> chats,
 Dataset split_validation(Dataset & dataset, double share, uint64_t seed) {
     Dataset validation;
     validation.format = dataset.format;
-    const size_t n = dataset.samples.size();
+    const size_t n = dataset.n_records();
     if (n < 2 || !(share > 0.0)) {
         return validation;
     }
@@ -170,11 +211,29 @@ Dataset split_validation(Dataset & dataset, double share, uint64_t seed) {
         moved[order[i]] = true;
     }
     std::vector<Sample> kept;
-    for (size_t i = 0; i < n; ++i) {
-        (moved[i] ? validation.samples : kept).push_back(std::move(dataset.samples[i]));
+    size_t record = 0;
+    for (size_t i = 0; i < dataset.samples.size(); ++i) {
+        const bool last = i + 1 == dataset.samples.size() ||
+                          !same_record(dataset.samples[i], dataset.samples[i + 1]);
+        (moved[record] ? validation.samples : kept).push_back(std::move(dataset.samples[i]));
+        record += last ? 1 : 0;
     }
     dataset.samples = std::move(kept);
     return validation;
+}
+
+size_t count_shared(const Dataset & a, const Dataset & b) {
+    std::unordered_multimap<uint64_t, const Sample *> known;
+    for (const Sample & sample : a.samples) {
+        known.emplace(hash_of(sample), &sample);
+    }
+    return static_cast<size_t>(
+        std::count_if(b.samples.begin(), b.samples.end(), [&](const Sample & sample) {
+            const auto [first, last] = known.equal_range(hash_of(sample));
+            return std::any_of(first, last, [&](const auto & entry) {
+                return entry.second->tokens == sample.tokens;
+            });
+        }));
 }
 
 }  // namespace lumi

@@ -7,7 +7,7 @@ namespace lumi {
 
 Status check_dataset_options(const DatasetOptions & options);
 
-// A document is one unit (a chat, a text of a JSONL line); a corpus is running text.
+// A document is one unit (a chat, a text of a record); a corpus is running text.
 enum class SampleKind : unsigned char { document, corpus };
 
 class DatasetBuilder {
@@ -17,9 +17,10 @@ class DatasetBuilder {
     // Adds a sample, cut into windows when it is too long; one without targets is counted as
     // skipped.
     void add(Sample sample, SampleKind kind, bool starts_with_bos);
-    // Renders a conversation through the function that serves it.
+    // Renders a conversation through the function that serves it. weight: of a token that is not
+    // the assistant's, where all tokens are learnt.
     Status add_chat(std::span<const Message> messages, std::span<const Tool> tools,
-                    const ChatFormat & format, int line);
+                    const ChatFormat & format, float weight, int line);
     Result<Dataset> finish(std::string format);
 
     const DatasetOptions & options() const { return options_; }
@@ -27,6 +28,7 @@ class DatasetBuilder {
   private:
     DatasetOptions options_;
     Dataset dataset_;
+    int documents_ = 0;
 };
 
 // Windows of at most `window` tokens that together train every target once. Each but the first

@@ -1,9 +1,11 @@
-// Training data from text: JSONL of chats, prompts or texts, or a plain corpus. Which one it is, is
-// decided by the first character that is not white space.
+// Training data from a file's text: JSONL, a JSON list, JSON objects over several lines, or a plain
+// corpus. Which one it is, the first characters decide; what a record says, dataset_record.
 #include "train/dataset_builder.h"
 
 #include "base/utf8.h"
 #include "chat/message_json.h"
+#include "train/dataset_record.h"
+#include "train/record_scanner.h"
 
 #include <nlohmann/json.hpp>
 
@@ -13,109 +15,130 @@ namespace lumi {
 
 namespace {
 
-using nlohmann::json;
-
 constexpr std::string_view kBlank = " \t\r\n\f\v";
-
-bool is_blank(std::string_view text) {
-    return text.find_first_not_of(kBlank) == std::string_view::npos;
-}
+constexpr size_t kWrongLinesTold = 5;
 
 Error bad(const std::string & what) {
     return {ErrorKind::invalid_argument, what};
 }
 
-std::string key_list(const json & object) {
-    std::string text;
-    for (auto it = object.begin(); it != object.end() && text.size() < 200; ++it) {
-        text += (text.empty() ? "" : ", ") + quoted(it.key(), 40);
-    }
-    return text.empty() ? "none" : text;
-}
-
-Result<std::string> string_field(const json & object, const char * key) {
-    const json & value = object[key];
-    if (!value.is_string()) {
-        return bad(std::string(key) + " is " + value.type_name() + ", allowed is a string");
-    }
-    return value.get<std::string>();
-}
-
 // BOS and the text's tokens, all of them targets.
 void add_text(DatasetBuilder & builder, const Tokenizer & tokenizer, std::string_view text,
-              SampleKind kind, int number) {
+              SampleKind kind, float weight, int line) {
     const bool bos = tokenizer.add_bos() && tokenizer.bos() >= 0;
     Sample sample;
-    sample.line = number;
+    sample.line = line;
     if (bos) {
         sample.tokens.push_back(tokenizer.bos());
     }
     tokenizer.encode(text, Tokenizer::Specials::untrusted, sample.tokens);
-    sample.target_weight.assign(sample.tokens.size(), 1.0F);
+    sample.target_weight.assign(sample.tokens.size(), weight);
     builder.add(std::move(sample), kind, bos);
 }
 
-// Reads JSONL line by line into a builder; remembers which kinds of lines it met.
-class LineReader {
+// Puts records into a builder; remembers which kinds it met and which lines were wrong.
+class RecordReader {
   public:
-    LineReader(DatasetBuilder & builder, const ChatFormat & format, const Tokenizer & tokenizer)
+    RecordReader(DatasetBuilder & builder, const ChatFormat & format, const Tokenizer & tokenizer)
         : builder_(&builder), format_(&format), tokenizer_(&tokenizer) {}
 
-    Status read(std::string_view line, int number) {
-        const json value = LUMI_TRY(parse_json(line));
-        if (!value.is_object()) {
-            return bad(std::string("found ") + value.type_name() + ", allowed is a JSON object");
+    // False once enough wrong lines were seen to stop.
+    bool read(const RecordText & record) {
+        const Status status = add(record);
+        if (!status.ok()) {
+            wrong(status.error().within("line " + std::to_string(record.line)));
         }
-        if (value.contains("messages")) {
-            return read_messages(value, number);
-        }
-        if (value.contains("prompt") && value.contains("completion")) {
-            return read_prompt(value, number);
-        }
-        if (value.contains("text")) {
-            return read_text(value, number);
-        }
-        return bad("found the keys " + key_list(value) +
-                   "; allowed: messages, prompt with completion, or text");
+        return n_wrong_ < kWrongLinesTold;
     }
 
-    std::string format_name() const {
-        return (kinds_.size() == 1 ? *kinds_.begin() : std::string("mixed")) + " JSONL";
+    void wrong(const Error & error) {
+        if (++n_wrong_ == 1) {
+            error_ = error;
+        } else {
+            error_.message += "\n" + error.message;
+        }
+    }
+
+    Result<Dataset> finish(const char * container) {
+        if (n_wrong_ > 0) {
+            error_.message += n_wrong_ < kWrongLinesTold ? "" : "\nstopped reading there";
+            return error_;
+        }
+        const std::string kind = kinds_.empty()       ? "empty"
+                                 : kinds_.size() == 1 ? *kinds_.begin()
+                                                      : "mixed";
+        return builder_->finish(kind + container);
     }
 
   private:
-    Status read_messages(const json & value, int number) {
-        kinds_.insert("chat");
-        const std::vector<Message> messages = LUMI_TRY(messages_from_json(value["messages"]));
-        std::vector<Tool> tools;
-        if (value.contains("tools") && !value["tools"].is_null()) {
-            tools = LUMI_TRY(tools_from_json(value["tools"]));
+    Status add(const RecordText & text) {
+        const nlohmann::json value = LUMI_TRY(parse_json(text.text, DuplicateKeys::refused));
+        const Record record = LUMI_TRY(read_record(value));
+        kinds_.insert(record.kind);
+        if (record.text) {
+            add_text(*builder_, *tokenizer_, *record.text, SampleKind::document, record.weight,
+                     text.line);
+            return {};
         }
-        return builder_->add_chat(messages, tools, *format_, number);
-    }
-
-    Status read_prompt(const json & value, int number) {
-        kinds_.insert("prompt");
-        std::vector<Message> messages(2);
-        messages[0].role = Role::user;
-        messages[0].content = LUMI_TRY(string_field(value, "prompt"));
-        messages[1].role = Role::assistant;
-        messages[1].content = LUMI_TRY(string_field(value, "completion"));
-        return builder_->add_chat(messages, {}, *format_, number);
-    }
-
-    Status read_text(const json & value, int number) {
-        kinds_.insert("text");
-        const std::string text = LUMI_TRY(string_field(value, "text"));
-        add_text(*builder_, *tokenizer_, text, SampleKind::document, number);
-        return {};
+        return builder_->add_chat(record.messages, record.tools, *format_, record.weight,
+                                  text.line);
     }
 
     DatasetBuilder * builder_;
     const ChatFormat * format_;
     const Tokenizer * tokenizer_;
     std::set<std::string> kinds_;
+    size_t n_wrong_ = 0;
+    Error error_;
 };
+
+Result<Dataset> read_lines(std::string_view text, RecordReader & reader) {
+    RecordText record;
+    for (size_t begin = 0; begin < text.size();) {
+        const size_t end = std::min(text.find('\n', begin), text.size());
+        record.text = text.substr(begin, end - begin);
+        ++record.line;
+        begin = end + 1;
+        if (record.text.find_first_not_of(kBlank) != std::string_view::npos &&
+            !reader.read(record)) {
+            break;
+        }
+    }
+    return reader.finish(" JSONL");
+}
+
+Result<Dataset> read_records(std::string_view text, RecordReader & reader, const char * container) {
+    RecordScanner scanner(text);
+    while (true) {
+        const auto record = scanner.next();
+        if (!record.ok()) {
+            reader.wrong(record.error());  // where the next one begins, nobody knows
+            break;
+        }
+        if (!record->has_value() || !reader.read(**record)) {
+            break;
+        }
+    }
+    return reader.finish(container);
+}
+
+// Plain text must be text: a model or a zip given by mistake is not something to learn.
+Status check_plain_text(std::string_view text) {
+    int line = 1;
+    for (size_t begin = 0; begin < text.size(); ++line) {
+        const size_t end = std::min(text.find('\n', begin), text.size());
+        const std::string_view part = text.substr(begin, end - begin);
+        begin = end + 1;
+        if (part.find('\0') != std::string_view::npos) {
+            return bad("line " + std::to_string(line) +
+                       ": found a zero byte; allowed is text in UTF-8");
+        }
+        if (!utf8_valid(part)) {
+            return bad("line " + std::to_string(line) + ": not valid UTF-8; save it as UTF-8");
+        }
+    }
+    return {};
+}
 
 std::string without_carriage_returns(std::string_view text) {
     std::string out;
@@ -126,26 +149,6 @@ std::string without_carriage_returns(std::string_view text) {
         }
     }
     return out;
-}
-
-Result<Dataset> parse_lines(std::string_view text, DatasetBuilder & builder,
-                            const ChatFormat & format, const Tokenizer & tokenizer) {
-    LineReader reader(builder, format, tokenizer);
-    int number = 0;
-    for (size_t begin = 0; begin < text.size();) {
-        const size_t end = std::min(text.find('\n', begin), text.size());
-        const std::string_view line = text.substr(begin, end - begin);
-        ++number;
-        begin = end + 1;
-        if (is_blank(line)) {
-            continue;
-        }
-        const Status status = reader.read(line, number);
-        if (!status.ok()) {
-            return status.error().within("line " + std::to_string(number));
-        }
-    }
-    return builder.finish(reader.format_name());
 }
 
 }  // namespace
@@ -165,14 +168,18 @@ Result<Dataset> parse_dataset(std::string_view text, const ChatFormat & format,
                    " bytes, only white space)");
     }
     DatasetBuilder builder(options);
+    RecordReader reader(builder, format, tokenizer);
+    if (RecordScanner::is_list(text)) {
+        return read_records(text, reader, " JSON list");
+    }
+    if (RecordScanner::is_spread(text)) {
+        return read_records(text, reader, " JSON");
+    }
     if (text[first] == '{') {
-        return parse_lines(text, builder, format, tokenizer);
+        return read_lines(text, reader);
     }
-    const size_t second = text.find_first_not_of(kBlank, first + 1);
-    if (text[first] == '[' && second != std::string_view::npos && text[second] == '{') {
-        return bad("training data is one JSON list; put each of its objects on a line (JSONL)");
-    }
-    add_text(builder, tokenizer, without_carriage_returns(text), SampleKind::corpus, 1);
+    LUMI_TRY(check_plain_text(text));
+    add_text(builder, tokenizer, without_carriage_returns(text), SampleKind::corpus, 1.0F, 1);
     return builder.finish("plain text");
 }
 

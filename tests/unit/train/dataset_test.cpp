@@ -125,10 +125,9 @@ TEST_F(DatasetTest, LineEndsBomAndBlankLinesDoNotMatter) {
     EXPECT_EQ(parsed("one\r\ntwo").samples[0].tokens, parsed("one\ntwo").samples[0].tokens);
 }
 
-TEST_F(DatasetTest, EmojiAndBadUtf8InPlainTextSurvive) {
+TEST_F(DatasetTest, EmojiSurvive) {
     EXPECT_EQ(text_of(parsed("smile \xF0\x9F\x98\x80!").samples[0], true),
               "smile \xF0\x9F\x98\x80!");
-    EXPECT_EQ(text_of(parsed("bad \xFF end").samples[0], true), "bad \xFF end");
 }
 
 TEST_F(DatasetTest, ControlTextInContentStaysText) {
@@ -152,6 +151,31 @@ TEST_F(DatasetTest, ErrorsNameTheLine) {
     expect_refused(six + R"({"messages":[{"role":"wizard","content":"x"}]})",
                    "line 7: messages[0].role");
     expect_refused(six + "{\"text\": \"\xFF\"}", "line 7: not valid JSON");
+    expect_refused(six + "{\"text\": \"a\", \"text\": \"b\"}",
+                   "line 7: an object has the key 'text' twice");
+    expect_refused(six + "{\"text\": " + std::string(100000, '['), "line 7: JSON nested deeper");
+    expect_refused(six + std::string("{\"text\": \"a\0b\"}", 15), "line 7: not valid JSON");
+    expect_refused(six + R"({"messages":[{"role":"assistant","content":" \n"}]})",
+                   "line 7: messages[0]: the assistant says nothing");
+    expect_refused(six + R"({"prompt":"x","completion":""})",
+                   "line 7: messages[1]: the assistant says nothing");
+}
+
+TEST_F(DatasetTest, SeveralWrongLinesAreToldAtOnceUpToFive) {
+    const std::string text = std::string(kHello) + "\n{]\n" + kHello + "\n{\"text\":1}\n";
+    const auto two = parse(text);
+    ASSERT_FALSE(two.ok());
+    EXPECT_NE(two.error().message.find("line 2: not valid JSON"), std::string::npos);
+    EXPECT_NE(two.error().message.find("\nline 4: text is number"), std::string::npos);
+    std::string many = "{}\n";
+    for (int i = 0; i < 9; ++i) {
+        many += "{}\n";
+    }
+    const auto five = parse(many);
+    ASSERT_FALSE(five.ok());
+    EXPECT_NE(five.error().message.find("line 5: "), std::string::npos);
+    EXPECT_EQ(five.error().message.find("line 6: "), std::string::npos);
+    EXPECT_NE(five.error().message.find("stopped reading"), std::string::npos);
 }
 
 TEST_F(DatasetTest, NothingUsableIsAnErrorThatSaysWhatWasFound) {
@@ -159,7 +183,9 @@ TEST_F(DatasetTest, NothingUsableIsAnErrorThatSaysWhatWasFound) {
     expect_refused(" \r\n\n ", "is empty");
     expect_refused(R"({"messages":[{"role":"user","content":"alone"}]})", "1 samples without");
     expect_refused("\xFF\xFEh\0i\0", "UTF-16");
-    expect_refused("[{\"messages\": []}]", "one JSON list");
+    expect_refused("[ ]\n", "empty JSON list");
+    expect_refused("one\ntwo \xFF\n", "line 2: not valid UTF-8");
+    expect_refused(std::string_view("one\ntwo\nh\0i\0", 12), "line 3: found a zero byte");
 }
 
 TEST_F(DatasetTest, SamplesWithoutTargetsAreSkippedAndCounted) {
@@ -281,6 +307,38 @@ TEST(SplitValidation, TakesTheShareButNeverEverythingNorAFewFacts) {
         both.merge(lines(validation));
         EXPECT_EQ(both.size(), static_cast<size_t>(input.first));
     }
+}
+
+// The windows of one conversation overlap: they must not lie on both sides.
+TEST_F(DatasetTest, ALongRecordGoesToOneSideWhole) {
+    std::string text;
+    for (int i = 0; i < 20; ++i) {
+        std::string words;
+        for (int k = 0; k < 20 * (i % 4) + 1; ++k) {
+            words += "word " + std::to_string(i) + " ";
+        }
+        text += "{\"text\":\"" + words + "\"}\n";
+    }
+    Dataset dataset = parsed(text, 64);
+    ASSERT_GT(dataset.samples.size(), 40U);
+    EXPECT_EQ(dataset.n_records(), 20U);
+    const size_t n_samples = dataset.samples.size();
+    const Dataset validation = split_validation(dataset, 0.25, 3);
+    EXPECT_EQ(dataset.n_records(), 15U);
+    EXPECT_EQ(validation.n_records(), 5U);
+    EXPECT_EQ(dataset.samples.size() + validation.samples.size(), n_samples);
+    EXPECT_GT(validation.samples.size(), 5U);
+    std::set<int> both = lines(dataset);
+    EXPECT_EQ(both.size(), 15U);
+    both.merge(lines(validation));
+    EXPECT_EQ(both.size(), 20U);
+}
+
+TEST_F(DatasetTest, SamplesInBothSetsAreCounted) {
+    const Dataset train = parsed("{\"text\":\"one two\"}\n{\"text\":\"three\"}\n");
+    EXPECT_EQ(count_shared(train, parsed("{\"text\":\"three\"}\n{\"text\":\"thre\"}\n")), 1U);
+    EXPECT_EQ(count_shared(train, {}), 0U);
+    EXPECT_EQ(count_shared(train, train), 2U);
 }
 
 TEST(SplitValidation, SeedChoosesWhich) {
