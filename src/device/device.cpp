@@ -207,12 +207,17 @@ Status Device::compute(ggml_cgraph * graph) const {
 }
 
 Status Device::preflight(ggml_cgraph * graph) const {
+    return lumi::preflight(graph, name_, [this](const ggml_tensor * op) { return supports(op); });
+}
+
+Status preflight(ggml_cgraph * graph, const std::string & device,
+                 const std::function<bool(const ggml_tensor * op)> & supports) {
     for (int i = 0; i < ggml_graph_n_nodes(graph); ++i) {
         const ggml_tensor * node = ggml_graph_node(graph, i);
         if (supports(node)) {
             continue;
         }
-        std::string text = "device " + name_ + " cannot run " + ggml_op_desc(node) + " of";
+        std::string text = "device " + device + " cannot run " + ggml_op_desc(node) + " of";
         for (int s = 0; s < GGML_MAX_SRC && node->src[s] != nullptr; ++s) {
             const ggml_tensor * source = node->src[s];
             text += std::string(s == 0 ? " " : " and ") + ggml_type_name(source->type) + "[" +

@@ -6,6 +6,7 @@
 
 #include <lumi/error.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -55,7 +56,7 @@ class Device {
     // Runs the graph and waits. Preflight first: an operation the device lacks is an error naming
     // it.
     Status compute(ggml_cgraph * graph) const;
-    // Names the first node the device cannot run; ok when there is none.
+    // Names the first node that the device cannot run; ok when there is none.
     Status preflight(ggml_cgraph * graph) const;
 
   private:
@@ -69,5 +70,9 @@ class Device {
     bool is_cpu_ = true;
     int n_threads_ = 1;
 };
+
+// The same for any device: what it is called and what it can run.
+Status preflight(ggml_cgraph * graph, const std::string & device,
+                 const std::function<bool(const ggml_tensor * op)> & supports);
 
 }  // namespace lumi

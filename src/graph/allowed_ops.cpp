@@ -42,6 +42,12 @@ bool multiplies_everywhere(ggml_type type) {
     }
 }
 
+// 256 bytes: the most that a Vulkan device may ask of an offset (its limit for storage buffers).
+bool starts_bindable(const ggml_tensor * t) {
+    constexpr size_t kOffset = 256;
+    return t->view_src == nullptr || t->view_offs % kOffset == 0;
+}
+
 const char * objection_to_product(const ggml_tensor * node) {
     const ggml_tensor * a = node->src[0];
     const ggml_tensor * b = node->src[1];
@@ -56,6 +62,9 @@ const char * objection_to_product(const ggml_tensor * node) {
     }
     if (ggml_is_quantized(a->type) && a->nb[1] != ggml_row_size(a->type, a->ne[0])) {
         return "a quantised matrix must be contiguous (Vulkan)";
+    }
+    if (!starts_bindable(a) || !starts_bindable(b)) {
+        return "operands must start at a multiple of 256 bytes (Vulkan)";
     }
     if (a->ne[3] != b->ne[3] || a->ne[2] != b->ne[2]) {
         return "products do not broadcast here";
@@ -109,33 +118,35 @@ const char * objection(const ggml_tensor * node) {
         return is_f32(a) && is_f32(b) && ggml_is_contiguous_rows(a) && ggml_is_contiguous_rows(b)
                    ? nullptr
                    : "operands must be F32 with contiguous rows (Metal)";
-    case GGML_OP_SQR:
-    case GGML_OP_SQRT:
-    case GGML_OP_LOG:
-    case GGML_OP_CLAMP:
-    case GGML_OP_FILL:
     case GGML_OP_SUM_ROWS:
     case GGML_OP_RMS_NORM:
         return is_f32(a) && ggml_is_contiguous_rows(a)
                    ? nullptr
                    : "input must be F32 with contiguous rows (Metal, CUDA)";
+    // CUDA says yes to rows with gaps for SQR, SQRT, LOG, CLAMP, SCALE, FILL and SOFT_MAX, but its
+    // kernels walk memory as one piece: they abort, or compute the gaps.
+    case GGML_OP_SQR:
+    case GGML_OP_SQRT:
+    case GGML_OP_LOG:
+    case GGML_OP_CLAMP:
+    case GGML_OP_FILL:
     case GGML_OP_SCALE:
+    case GGML_OP_SOFT_MAX:
     case GGML_OP_SUM:
     case GGML_OP_SILU_BACK:
     case GGML_OP_OPT_STEP_ADAMW:
-        return is_f32(a) && ggml_is_contiguous(a) ? nullptr
-                                                  : "input must be contiguous F32 (Vulkan, Metal)";
-    case GGML_OP_SOFT_MAX:
-        return is_f32(a) && ggml_is_contiguous(a) ? nullptr
-                                                  : "input must be contiguous F32 (Vulkan)";
+        return is_f32(a) && ggml_is_contiguous(a)
+                   ? nullptr
+                   : "input must be contiguous F32 (CUDA, Vulkan, Metal)";
     case GGML_OP_ROPE:
     case GGML_OP_ROPE_BACK:
         return is_f32(a) && ggml_is_contiguous_rows(a) && ggml_is_contiguous_2(a)
                    ? nullptr
                    : "input must be F32, contiguous but for its last dimensions (CUDA, Vulkan)";
     case GGML_OP_GET_ROWS:
-        return is_f32(a) && b->type == GGML_TYPE_I32 ? nullptr
-                                                     : "rows must be F32, their indices I32";
+        return is_f32(a) && b->type == GGML_TYPE_I32 && ggml_is_contiguous_rows(a)
+                   ? nullptr
+                   : "rows must be contiguous F32, their indices I32 (CUDA)";
     case GGML_OP_SET_ROWS:
         return is_f32(a) && is_f32(node) && (b->type == GGML_TYPE_I32 || b->type == GGML_TYPE_I64)
                    ? nullptr

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "adapter/adapter.h"
+#include "graph/dropout.h"
 #include "graph/tape.h"
 
 namespace lumi {
@@ -22,6 +23,7 @@ struct GraphContext {
     bool differentiable = false;
     // The transposed copy [out, in] of a frozen weight for input gradients; unset with panels.
     std::function<ggml_tensor *(const ggml_tensor * weight)> transposed;
+    const LoraDropout * dropout = nullptr;  // training: of the input of the pairs it names
 };
 
 // MUL_MAT with F32 accumulation: a [k, m], b [k, n] -> [m, n]. No adjoint of its own.
@@ -31,7 +33,8 @@ ggml_tensor * product(GraphContext & g, ggml_tensor * a, ggml_tensor * b);
 ggml_tensor * frozen_product(GraphContext & g, ggml_tensor * weight, ggml_tensor * x);
 ggml_tensor * frozen_product_transposed(GraphContext & g, ggml_tensor * weight, ggml_tensor * dy);
 
-// y = W x + sum over loras of scale * B (A x).  W [in, out], x [in, T] -> [out, T].
+// y = W x + sum over loras of scale * B (A x).  W [in, out], x [in, T] -> [out, T]. A pair that
+// g.dropout names reads x times its factors.
 ggml_tensor * linear(GraphContext & g, ggml_tensor * weight, ggml_tensor * x,
                      const std::vector<LoraTensors> & loras);
 

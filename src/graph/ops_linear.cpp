@@ -38,16 +38,33 @@ ggml_tensor * frozen_product_transposed(GraphContext & g, ggml_tensor * weight, 
 
 namespace {
 
-// What one LoRA pair's adjoint needs from the forward pass: u = scale * A x, [r, T].
+// What one LoRA pair's adjoint needs from the forward pass.
 struct AppliedLora {
     LoraTensors lora;
-    ggml_tensor * u;
+    ggml_tensor * x;  // what A reads, [in, T]
+    ggml_tensor * u;  // scale * A x, [r, T]
 };
 
+// x as the pair reads it: itself, or with some of its numbers dropped.
+ggml_tensor * dropped(GraphContext & g, ggml_tensor * x, const LoraTensors & lora) {
+    if (g.dropout == nullptr) {
+        return x;
+    }
+    const auto found = g.dropout->starts.find(lora.a);
+    if (found == g.dropout->starts.end()) {
+        return x;
+    }
+    ggml_tensor * factors = ggml_view_2d(g.ctx, g.dropout->factors, x->ne[0], x->ne[1],
+                                         ggml_row_size(x->type, x->ne[0]),
+                                         static_cast<size_t>(found->second) * sizeof(float));
+    return mul(g, x, factors);
+}
+
 // dB = u dY^T, du = scale * B^T dY, dA = x du^T, dX += A^T du.
-void lora_vjp(GraphContext & g, ggml_tensor * x, const AppliedLora & applied, ggml_tensor * dy) {
+void lora_vjp(GraphContext & g, const AppliedLora & applied, ggml_tensor * dy) {
     Tape & tape = *g.tape;
     const LoraTensors & lora = applied.lora;
+    ggml_tensor * x = applied.x;
     if (tape.wants(lora.b)) {
         ggml_tensor * ut = tape.transposed(applied.u);  // [T, r]
         ggml_tensor * dyt = tape.transposed(dy);        // [T, out]
@@ -75,10 +92,11 @@ ggml_tensor * linear(GraphContext & g, ggml_tensor * weight, ggml_tensor * x,
     std::vector<AppliedLora> applied;
     std::vector<ggml_tensor *> inputs = {x};
     for (const LoraTensors & lora : loras) {
-        ggml_tensor * u = ggml_scale(g.ctx, product(g, lora.a, x), lora.scale);  // [r, T]
+        ggml_tensor * read = dropped(g, x, lora);
+        ggml_tensor * u = ggml_scale(g.ctx, product(g, lora.a, read), lora.scale);  // [r, T]
         y = ggml_add(g.ctx, y, product(g, lora.b, u));
-        applied.push_back({lora, u});
-        inputs.insert(inputs.end(), {lora.a, lora.b});
+        applied.push_back({lora, read, u});
+        inputs.insert(inputs.end(), {read, lora.a, lora.b});
     }
     if (g.tape != nullptr) {
         g.tape->record(y, inputs, [g, weight, x, applied](ggml_tensor * dy) mutable {
@@ -92,7 +110,7 @@ ggml_tensor * linear(GraphContext & g, ggml_tensor * weight, ggml_tensor * x,
                 g.tape->add_grad(x, dx);
             }
             for (const AppliedLora & one : applied) {
-                lora_vjp(g, x, one, dy);
+                lora_vjp(g, one, dy);
             }
         });
     }

@@ -49,7 +49,9 @@ class Builder {
 
   private:
     GraphContext context(Tape * tape) const;
+    ggml_tensor * input(ggml_type type, int64_t ne0, int64_t ne1, const char * name);
     void make_loss_inputs();
+    void make_dropout();
     ggml_tensor * forward();
     Status backward(ggml_tensor * d_hidden);
     Status adjoint_of_layer(int il, ggml_tensor *& d_hidden);
@@ -79,6 +81,7 @@ class Builder {
     std::span<const TrainablePair> trainable_;
     const TrainGraphOptions & options_;
     int lowest_ = 0;  // the lowest adapted layer; n_layer when none
+    LoraDropout dropout_;
     TrainGraph out_;
     std::vector<LayerState> layers_;
 };
@@ -90,16 +93,32 @@ GraphContext Builder::context(Tape * tape) const {
     g.products = options_.products;
     g.differentiable = true;
     g.transposed = options_.transposed;
+    g.dropout = dropout_.factors == nullptr ? nullptr : &dropout_;
     return g;
 }
 
+ggml_tensor * Builder::input(ggml_type type, int64_t ne0, int64_t ne1, const char * name) {
+    ggml_tensor * t = ggml_new_tensor_2d(ctx_, type, ne0, ne1);
+    ggml_set_name(t, name);
+    ggml_set_input(t);
+    return t;
+}
+
+void Builder::make_dropout() {
+    if (options_.dropout <= 0.0F || trainable_.empty()) {
+        return;
+    }
+    int64_t widest = 0;
+    for (const TrainablePair & pair : trainable_) {
+        dropout_.starts[pair.lora.a] = dropout_start(static_cast<int64_t>(dropout_.starts.size()));
+        widest = std::max(widest, pair.lora.a->ne[0]);
+    }
+    const auto n_pairs = static_cast<int64_t>(trainable_.size());
+    const int64_t n = dropout_factors(n_pairs, widest * shape_.n_tokens);
+    dropout_.factors = out_.dropout = input(GGML_TYPE_F32, n, 1, "dropout");
+}
+
 void Builder::make_loss_inputs() {
-    const auto input = [&](ggml_type type, int64_t ne0, int64_t ne1, const char * name) {
-        ggml_tensor * t = ggml_new_tensor_2d(ctx_, type, ne0, ne1);
-        ggml_set_name(t, name);
-        ggml_set_input(t);
-        return t;
-    };
     out_.label_cells = input(GGML_TYPE_I32, shape_.n_rows, 1, "label_cells");
     out_.weights = input(GGML_TYPE_F32, 1, shape_.n_rows, "row_weights");
     if (!trainable_.empty()) {
@@ -230,6 +249,7 @@ Result<TrainGraph> Builder::build() {
     out_.graph = ggml_new_graph_custom(ctx_, n_nodes, false);
     out_.inputs = make_inputs(ctx_, config_, shape_, false, false);
     make_loss_inputs();
+    make_dropout();
     ggml_tensor * hidden = forward();
 
     const bool learns = !trainable_.empty();
@@ -256,6 +276,9 @@ Result<TrainGraph> Builder::build() {
     ggml_set_name(out_.row_loss, "row_loss");
     if (learns) {
         head.backward({{x, loss.dx}});
+        if (!head.failure().empty()) {
+            return Error{ErrorKind::unsupported, "output norm: " + head.failure()};
+        }
         LUMI_TRY(backward(head.grad(hidden)));
     }
     return std::move(out_);
@@ -279,6 +302,10 @@ Status check(const DecoderModel & model, const GraphShape & shape,
         return refuse("loss_chunk_rows is " + std::to_string(options.loss_chunk_rows) +
                       ", allowed are 1 to " + std::to_string(most));
     }
+    if (!(options.dropout >= 0.0F && options.dropout < 1.0F)) {
+        return refuse("dropout is " + std::to_string(options.dropout) +
+                      ", allowed are 0 up to but not 1");
+    }
     for (const TrainablePair & pair : trainable) {
         if (pair.layer < 0 || pair.layer >= config.n_layer || pair.grad_a == nullptr ||
             pair.grad_b == nullptr || !ggml_are_same_shape(pair.grad_a, pair.lora.a) ||
@@ -295,9 +322,9 @@ Status check(const DecoderModel & model, const GraphShape & shape,
 size_t train_graph_nodes(const Config & config, const GraphShape & shape,
                          const TrainGraphOptions & options, int adapters) {
     // Counted generously from the builders: a layer's forward is 70 tensors and 6 more for each
-    // adapter of its nine modules, built twice; its adjoint 180, and 20 for each adapter's module.
+    // adapter of its nine modules, built twice; its adjoint 180, and 24 for each adapter's module.
     const auto pairs = static_cast<size_t>(kModuleCount * std::max(adapters, 1));
-    const size_t layer = 2 * (70 + 6 * pairs) + 180 + 20 * pairs;
+    const size_t layer = 2 * (70 + 6 * pairs) + 180 + 24 * pairs;
     const auto chunk = static_cast<size_t>(std::max(options.loss_chunk_rows, 1));
     const size_t chunks = static_cast<size_t>(std::max(shape.n_rows, 0)) / chunk + 1;
     return static_cast<size_t>(config.n_layer) * layer + chunks * 40 + 128;

@@ -12,6 +12,7 @@ struct TrainGraphOptions {
     Products products = Products::ggml;
     bool recompute = true;      // keep only layer inputs; rebuild each layer for its adjoint
     int loss_chunk_rows = 128;  // rows of [n_vocab, rows] that exist at once
+    float dropout = 0.0F;       // probability, for what the trainable pairs read
     std::function<ggml_tensor *(const ggml_tensor * weight)> transposed;  // Products::ggml
 };
 
@@ -34,8 +35,10 @@ struct TrainGraph {
     ggml_tensor * weights = nullptr;      // F32 [1, R]: weight of each row; 0 for padding rows
     ggml_tensor * loss_scale = nullptr;   // F32 [1]: multiplies gradients (a power of two); null in
                                           // evaluation
-    ggml_tensor * loss_sum = nullptr;     // F32 [1] output: sum of weight * -log p(label)
-    ggml_tensor * row_loss = nullptr;     // F32 [1, R] output: -log p(label), unweighted
+    ggml_tensor * dropout = nullptr;   // F32 [n]: filled by fill_dropout (graph/dropout.h) before
+                                       // each run; null without dropout
+    ggml_tensor * loss_sum = nullptr;  // F32 [1] output: sum of weight * -log p(label)
+    ggml_tensor * row_loss = nullptr;  // F32 [1, R] output: -log p(label), unweighted
 };
 
 // Nodes a context must hold for this config and shape (an upper bound), for sizing ggml contexts.
@@ -47,7 +50,8 @@ size_t graph_context_bytes(size_t n_nodes);
 
 // model.loras holds every adapter applied (frozen ones too); trainable lists those that learn.
 // Empty trainable builds the forward and the loss only (evaluation). shape.n_kv_* are n_tokens.
-// Fails by name when a weight has no transposed copy or a pair takes no part in the model.
+// Fails by name when a weight has no transposed copy, an operation no adjoint, or a pair takes no
+// part in the model.
 Result<TrainGraph> build_train_graph(ggml_context * ctx, const DecoderModel & model,
                                      const GraphShape & shape,
                                      std::span<const TrainablePair> trainable,

@@ -38,8 +38,9 @@ TrainGraphOptions graph_options(const Model & model, bool portable, bool recompu
     // One [n_vocab, rows] tensor must fit a single buffer, with room for the few beside it.
     const uint64_t row_bytes = static_cast<uint64_t>(model.config().n_vocab) * sizeof(float);
     const uint64_t fitting = model.device().max_buffer_bytes() / 4 / row_bytes;
-    options.loss_chunk_rows =
-        static_cast<int>(std::clamp<uint64_t>(fitting, kPaddingUnit, kLossChunkRows));
+    // A chunk then starts at an offset that every device can bind: widths are multiples of 8, too.
+    const uint64_t chunk = std::clamp<uint64_t>(fitting, kPaddingUnit, kLossChunkRows);
+    options.loss_chunk_rows = static_cast<int>(chunk / kPaddingUnit * kPaddingUnit);
     return options;
 }
 
@@ -68,6 +69,7 @@ Result<GraphRunner::BuiltGraph> GraphRunner::build(const GraphShape & shape, boo
 
 Result<uint64_t> GraphRunner::measure(const GraphShape & shape, bool learn) {
     const BuiltGraph built = LUMI_TRY(build(shape, learn));
+    LUMI_TRY(model_->device().preflight(built.graph.graph));
     const GgmlAllocator measuring(ggml_gallocr_new(model_->device().buffer_type()));
     size_t bytes = 0;
     ggml_gallocr_reserve_n_size(measuring.get(), built.graph.graph, nullptr, nullptr, &bytes);
@@ -154,9 +156,19 @@ Status GraphRunner::fill_inputs(const PackedBatch & batch, float loss_scale) {
     return {};
 }
 
-Status GraphRunner::begin(const PackedBatch & batch, bool learn, float loss_scale) {
+void GraphRunner::fill_dropout_factors(uint64_t seed) {
+    if (built_.graph.dropout != nullptr) {
+        std::vector<float> factors(static_cast<size_t>(ggml_nelements(built_.graph.dropout)));
+        fill_dropout(seed, options_.graph.dropout, factors);
+        set_input(built_.graph.dropout, factors);
+    }
+}
+
+Status GraphRunner::begin(const PackedBatch & batch, bool learn, float loss_scale,
+                          uint64_t dropout_seed) {
     LUMI_TRY(prepare(batch.shape(), learn));
     LUMI_TRY(fill_inputs(batch, loss_scale));
+    fill_dropout_factors(dropout_seed);
     sliced_.start(built_.graph.graph);
     return {};
 }

@@ -25,8 +25,10 @@ class GraphRunner {
     GraphRunner(const Model & model, const LoraView & loras,
                 std::span<const TrainablePair> trainable, RunnerOptions options);
 
-    // Prepares a run. learn adds gradients, multiplied by loss_scale, to the accumulators.
-    Status begin(const PackedBatch & batch, bool learn, float loss_scale);
+    // Prepares a run. learn adds gradients, multiplied by loss_scale, to the accumulators; what is
+    // dropped (options.graph.dropout) follows from dropout_seed alone.
+    Status begin(const PackedBatch & batch, bool learn, float loss_scale,
+                 uint64_t dropout_seed = 0);
     // The next slice; true when the run is complete and the losses can be read.
     Result<bool> advance() { return sliced_.advance(); }
     int slices_run() const { return sliced_.slices_run(); }
@@ -35,7 +37,7 @@ class GraphRunner {
     double loss_sum() const;
     std::vector<float> row_losses() const;
 
-    // Bytes of activations a run of this shape needs.
+    // Bytes of activations a run of this shape needs. Refuses what the device cannot run, by name.
     Result<uint64_t> measure(const GraphShape & shape, bool learn);
     // How many graphs were built so far (shapes that repeat build none).
     int graphs_built() const { return graphs_built_; }
@@ -50,6 +52,7 @@ class GraphRunner {
     Result<BuiltGraph> build(const GraphShape & shape, bool learn);
     Status prepare(const GraphShape & shape, bool learn);
     Status fill_inputs(const PackedBatch & batch, float loss_scale);
+    void fill_dropout_factors(uint64_t seed);
 
     const Model * model_;
     LoraView loras_;

@@ -11,6 +11,28 @@ namespace {
 
 constexpr int64_t kPieceRows = 4096;  // 16 MiB of squares at a time
 
+// The update of one step; its factors are constants of the operations.
+struct Update {
+    GgmlContext context;
+    ggml_tensor * settings = nullptr;
+    ggml_cgraph * graph = nullptr;
+};
+
+Update build_update(const TrainParameters & parameters, float gradient_factor) {
+    Update update;
+    update.context.reset(ggml_init(
+        {4 * ggml_tensor_overhead() + ggml_graph_overhead_custom(8, false), nullptr, true}));
+    ggml_context * ctx = update.context.get();
+    update.settings = ggml_new_tensor_1d(ctx, GGML_TYPE_F32, 7);
+    ggml_tensor * gradients = ggml_scale_inplace(ctx, parameters.gradients(), gradient_factor);
+    ggml_tensor * updated =
+        ggml_opt_step_adamw(ctx, parameters.weights(), gradients, parameters.first_moment(),
+                            parameters.second_moment(), update.settings);
+    update.graph = ggml_new_graph_custom(ctx, 8, false);
+    ggml_build_forward_expand(update.graph, updated);
+    return update;
+}
+
 }  // namespace
 
 Optimizer::Squares Optimizer::build_squares(ggml_tensor * flat) {
@@ -43,6 +65,7 @@ Result<std::unique_ptr<Optimizer>> Optimizer::create(TrainParameters & parameter
     o->weight_squares_ = o->build_squares(parameters.weights());
     o->allocator_.reset(ggml_gallocr_new(device.buffer_type()));
     LUMI_TRY(device.preflight(o->gradient_squares_.graph));
+    LUMI_TRY(device.preflight(build_update(parameters, 1.0F).graph));
     return o;
 }
 
@@ -64,16 +87,8 @@ Result<double> Optimizer::norm(const Squares & squares) {
 }
 
 Status Optimizer::apply(const AdamwStep & step) {
-    const GgmlContext context(ggml_init(
-        {4 * ggml_tensor_overhead() + ggml_graph_overhead_custom(8, false), nullptr, true}));
-    ggml_context * ctx = context.get();
-    ggml_tensor * settings = ggml_new_tensor_1d(ctx, GGML_TYPE_F32, 7);
-    ggml_tensor * gradients =
-        ggml_scale_inplace(ctx, parameters_->gradients(), step.gradient_factor);
-    ggml_tensor * updated =
-        ggml_opt_step_adamw(ctx, parameters_->weights(), gradients, parameters_->first_moment(),
-                            parameters_->second_moment(), settings);
-    const GgmlBuffer buffer = LUMI_TRY(device_->allocate(ctx));
+    const Update update = build_update(*parameters_, step.gradient_factor);
+    const GgmlBuffer buffer = LUMI_TRY(device_->allocate(update.context.get()));
     const float values[7] = {step.learning_rate,
                              step.beta1,
                              step.beta2,
@@ -81,11 +96,8 @@ Status Optimizer::apply(const AdamwStep & step) {
                              step.weight_decay,
                              static_cast<float>(1.0 / (1.0 - std::pow(step.beta1, step.step))),
                              static_cast<float>(1.0 / (1.0 - std::pow(step.beta2, step.step)))};
-    ggml_backend_tensor_set(settings, values, 0, sizeof values);
-    ggml_cgraph * graph = ggml_new_graph_custom(ctx, 8, false);
-    ggml_build_forward_expand(graph, updated);
-    LUMI_TRY(device_->preflight(graph));
-    return device_->compute(graph);
+    ggml_backend_tensor_set(update.settings, values, 0, sizeof values);
+    return device_->compute(update.graph);
 }
 
 }  // namespace lumi

@@ -33,6 +33,7 @@ struct Range {
 Status TrainOptions::check() const {
     const Range ranges[] = {
         {"rank", static_cast<double>(rank), 1, 1024},
+        {"dropout", static_cast<double>(dropout), 0, 0.95},
         {"epochs", static_cast<double>(epochs), 1, 100000},
         {"max_steps", static_cast<double>(max_steps), 0, 1e9},
         {"warmup_steps", static_cast<double>(warmup_steps), 0, 1e9},

@@ -73,6 +73,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Model & model, Dataset tr
     impl->validation = std::move(validation);
     RunnerOptions runner_options;
     runner_options.graph = graph_options(model, options.portable, options.recompute);
+    runner_options.graph.dropout = options.dropout;
     runner_options.slice_seconds = options.slice_seconds;
     if (needs_transposed(model, options)) {
         impl->transposed = LUMI_TRY(TransposedWeights::create(model, lowest_layer(start)));
@@ -131,6 +132,7 @@ AdapterData Trainer::Impl::adapter() const {
     set("steps", std::to_string(step));
     set("samples", std::to_string(train.samples.size()));
     set("tokens", std::to_string(tokens_done));
+    set("dropout", short_number(static_cast<double>(options.dropout)));
     set("learning_rate", short_number(static_cast<double>(options.learning_rate)));
     set("loss", short_number(last_loss));
     if (!summary.epoch_validation_loss.empty()) {

@@ -19,6 +19,7 @@ struct TrainOptions {
     int rank = 16;
     float alpha = 32.0F;
     TargetSet targets;
+    float dropout = 0.0F;  // share of what the adapter reads that is zeroed while it trains
     uint64_t seed = 42;
     int epochs = 3;
     int max_steps = 0;  // 0 = epochs decide

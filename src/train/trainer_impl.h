@@ -62,6 +62,7 @@ struct Trainer::Impl {
 
     void shuffle();
     Status begin_runs();
+    Status begin_run();  // next_run
     AdamwStep adamw_step(double gradient_norm) const;
     TrainProgress progress(TrainProgress::Event event, double loss) const;
     double eta_seconds() const;

@@ -132,7 +132,12 @@ Status Trainer::Impl::begin_runs() {
     step_loss = 0;
     next_run = 0;
     phase = Phase::run;
-    return runner->begin(runs[0], true, loss_scale.value);
+    return begin_run();
+}
+
+Status Trainer::Impl::begin_run() {
+    return runner->begin(runs[next_run], true, loss_scale.value,
+                         dropout_seed(options.seed, static_cast<uint64_t>(step), next_run));
 }
 
 Result<TrainProgress> Trainer::Impl::run_slice() {
@@ -143,7 +148,7 @@ Result<TrainProgress> Trainer::Impl::run_slice() {
             return numeric("the training loss is not finite at step " + std::to_string(step + 1));
         }
         if (++next_run < runs.size()) {
-            LUMI_TRY(runner->begin(runs[next_run], true, loss_scale.value));
+            LUMI_TRY(begin_run());
         } else {
             phase = Phase::end_step;
         }

@@ -134,6 +134,7 @@ Result<MemoryPlan> plan_training(const Model & model, const TrainOptions & optio
     const auto parameters = TrainParameters::describe(start);
     RunnerOptions runner_options;
     runner_options.graph = graph_options(model, options.portable, options.recompute);
+    runner_options.graph.dropout = options.dropout;
     std::unique_ptr<TransposedWeights> transposed;
     if (needs_transposed(model, options)) {
         transposed = TransposedWeights::describe(model, lowest_layer(start));

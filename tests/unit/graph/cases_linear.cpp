@@ -1,5 +1,7 @@
-// Linear maps with and without LoRA pairs.
+// Linear maps with and without LoRA pairs, with and without dropout of what a pair reads.
 #include "unit/graph/gradient_check.h"
+
+#include <memory>
 
 namespace lumi::test {
 namespace {
@@ -68,6 +70,57 @@ GradientCase linear_case(const std::string & name, int64_t n_in, int64_t n_out, 
     return c;
 }
 
+// Two pairs that learn and one frozen pair. The pairs that learn read x times factors of their own,
+// stretches of one tensor; the frozen one reads x.
+GradientCase dropout_case(const std::string & name, Products products) {
+    constexpr int64_t kIn = 6;
+    constexpr int64_t kOut = 5;
+    constexpr int64_t kTokens = 4;
+    Numbers factors(static_cast<size_t>(dropout_factors(2, kIn * kTokens)));
+    std::vector<float> drawn(factors.size());
+    fill_dropout(7, 0.4F, drawn);
+    std::copy(drawn.begin(), drawn.end(), factors.begin());
+    GradientCase c;
+    c.name = name;
+    c.products = products;
+    c.leaves = {{"W", {kIn, kOut}, random_numbers(kIn * kOut, 61), false},
+                {"x", {kIn, kTokens}, random_numbers(kIn * kTokens, 62)},
+                {"A", {kIn, 2}, random_numbers(kIn * 2, 63)},
+                {"B", {2, kOut}, random_numbers(kOut * 2, 64)},
+                {"A2", {kIn, 3}, random_numbers(kIn * 3, 65)},
+                {"B2", {3, kOut}, random_numbers(kOut * 3, 66)},
+                {"Af", {kIn, 2}, random_numbers(kIn * 2, 67), false},
+                {"Bf", {2, kOut}, random_numbers(kOut * 2, 68), false},
+                {"factors", {static_cast<int64_t>(factors.size())}, factors, false}};
+    const auto dropout = std::make_shared<LoraDropout>();  // the adjoint needs it after build
+    c.build = [dropout](GraphContext & g, const std::vector<ggml_tensor *> & t) {
+        *dropout = {t[8], {{t[2], dropout_start(0)}, {t[4], dropout_start(1)}}};
+        g.dropout = dropout.get();
+        return linear(g, t[0], t[1],
+                      {{t[2], t[3], 0.75F}, {t[4], t[5], -2.0F}, {t[6], t[7], 0.5F}});
+    };
+    c.reference = [](const std::vector<Numbers> & v) {
+        const auto branch = [&](const Numbers & a, const Numbers & b, int64_t rank, double scale,
+                                int64_t start) {
+            Numbers x = v[1];
+            for (size_t i = 0; i < x.size() && start >= 0; ++i) {
+                x[i] *= v[8][static_cast<size_t>(start) + i];
+            }
+            return linear_loop(Numbers(kIn * kOut), x, kIn, kOut, {{a, b, rank, scale}});
+        };
+        Numbers y = linear_loop(v[0], v[1], kIn, kOut, {});
+        for (const Numbers & part :
+             {branch(v[2], v[3], 2, 0.75, dropout_start(0)),
+              branch(v[4], v[5], 3, -2.0, dropout_start(1)), branch(v[6], v[7], 2, 0.5, -1)}) {
+            for (size_t i = 0; i < y.size(); ++i) {
+                y[i] += part[i];
+            }
+        }
+        return y;
+    };
+    return c;
+}
+
 }  // namespace
 
 std::vector<GradientCase> linear_cases() {
@@ -106,11 +159,13 @@ std::vector<GradientCase> linear_cases() {
         return y;
     };
     cases.push_back(shared);
+    cases.push_back(dropout_case("linear, dropout", Products::ggml));
     return cases;
 }
 
-GradientCase panel_case() {
-    return linear_case("linear, panels", 40, 24, 11, Products::panels);
+std::vector<GradientCase> panel_cases() {
+    return {linear_case("linear, panels", 40, 24, 11, Products::panels),
+            dropout_case("linear, dropout, panels", Products::panels)};
 }
 
 }  // namespace lumi::test

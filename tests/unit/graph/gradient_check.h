@@ -44,7 +44,7 @@ void check_gradients(const GradientCase & c, const Device & device, double toler
 
 // Every operation in odd shapes (the cases_*.cpp files).
 std::vector<GradientCase> linear_cases();
-GradientCase panel_case();  // the LoRA map with frozen products through panels, CPU only
+std::vector<GradientCase> panel_cases();  // LoRA maps with panels for frozen products, CPU only
 std::vector<GradientCase> norm_and_rope_cases();
 std::vector<GradientCase> attention_cases();
 std::vector<GradientCase> activation_cases();

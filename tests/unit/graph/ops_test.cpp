@@ -17,7 +17,7 @@ TEST(Gradient, LinearAndLoraMatchCentralDifferences) {
     check_all(linear_cases());
 }
 TEST(Gradient, PanelsMatchCentralDifferences) {
-    check_all({panel_case()});
+    check_all(panel_cases());
 }
 TEST(Gradient, NormAndRopeMatchCentralDifferences) {
     check_all(norm_and_rope_cases());
