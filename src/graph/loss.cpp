@@ -3,6 +3,7 @@
 #include "graph/loss.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace lumi {
 namespace {
@@ -50,6 +51,41 @@ ggml_tensor * logit_gradient(ggml_context * ctx, const ChunkLogits & logits, ggm
     return ggml_mul(ctx, du, ggml_scale_bias(ctx, ggml_sqr(ctx, logits.t), -1.0F, 1.0F));
 }
 
+// Weights above and below zero apart. CLAMP works in place, so it gets a copy.
+struct WeightParts {
+    ggml_tensor * positive;
+    ggml_tensor * negative;
+};
+
+WeightParts parts_of(ggml_context * ctx, ggml_tensor * weight) {
+    constexpr float kMost = std::numeric_limits<float>::max();
+    ggml_tensor * negative = ggml_clamp(ctx, ggml_scale(ctx, weight, 1.0F), -kMost, 0.0F);
+    return {ggml_sub(ctx, weight, negative), negative};
+}
+
+// How much a loss still counts when it is to rise, h'(l), [1, C].
+ggml_tensor * push_of(ggml_context * ctx, ggml_tensor * losses) {
+    return ggml_clamp(ctx, ggml_scale_bias(ctx, losses, -1.0F, kUnlearnt), 0.0F, 1.0F);
+}
+
+// The derivative of weighted_loss by the loss, [1, C].
+ggml_tensor * loss_slope(ggml_context * ctx, ggml_tensor * weight, ggml_tensor * losses) {
+    const WeightParts w = parts_of(ctx, weight);
+    return ggml_add(ctx, w.positive, ggml_mul(ctx, w.negative, push_of(ctx, losses)));
+}
+
+// weighted_loss of every row, [1, R]: h(l) = kUnlearnt + 1/2 - h'(l)^2 / 2 - max(kUnlearnt - l, 1).
+ggml_tensor * weighted_losses(ggml_context * ctx, ggml_tensor * weight, ggml_tensor * losses) {
+    constexpr float kMost = std::numeric_limits<float>::max();
+    const WeightParts w = parts_of(ctx, weight);
+    ggml_tensor * curve =
+        ggml_scale_bias(ctx, ggml_sqr(ctx, push_of(ctx, losses)), -0.5F, kUnlearnt + 0.5F);
+    ggml_tensor * line =
+        ggml_clamp(ctx, ggml_scale_bias(ctx, losses, -1.0F, kUnlearnt), 1.0F, kMost);
+    ggml_tensor * rising = ggml_mul(ctx, w.negative, ggml_sub(ctx, curve, line));
+    return ggml_add(ctx, ggml_mul(ctx, w.positive, losses), rising);
+}
+
 // Appends columns to a matrix that may not exist yet.
 ggml_tensor * append(ggml_context * ctx, ggml_tensor * so_far, ggml_tensor * more) {
     return so_far == nullptr ? more : ggml_concat(ctx, so_far, more, 1);
@@ -61,8 +97,6 @@ LossTensors build_loss(GraphContext & g, ggml_cgraph * graph, const DecoderModel
                        ggml_tensor * x, const LossInputs & inputs, int chunk_rows, bool gradient) {
     ggml_context * ctx = g.ctx;
     LossTensors loss;
-    // The row weights as the gradient sees them, [1, R].
-    ggml_tensor * scaled = gradient ? ggml_mul(ctx, inputs.weights, inputs.loss_scale) : nullptr;
     for (int64_t first = 0; first < x->ne[1]; first += chunk_rows) {
         const int64_t count = std::min<int64_t>(chunk_rows, x->ne[1] - first);
         const auto offset = static_cast<size_t>(first);
@@ -77,9 +111,10 @@ LossTensors build_loss(GraphContext & g, ggml_cgraph * graph, const DecoderModel
         if (!gradient) {
             continue;
         }
-        ggml_tensor * weight =
-            ggml_view_2d(ctx, scaled, 1, count, scaled->nb[1], offset * scaled->nb[1]);
-        ggml_tensor * du = logit_gradient(ctx, logits, p, cells, weight);
+        ggml_tensor * weight = ggml_view_2d(ctx, inputs.weights, 1, count, inputs.weights->nb[1],
+                                            offset * inputs.weights->nb[1]);
+        ggml_tensor * slope = ggml_mul(ctx, loss_slope(ctx, weight, losses), inputs.loss_scale);
+        ggml_tensor * du = logit_gradient(ctx, logits, p, cells, slope);
         ggml_tensor * dx = frozen_product_transposed(g, model.weights->output, du);
         if (dx == nullptr) {
             return loss;
@@ -87,9 +122,18 @@ LossTensors build_loss(GraphContext & g, ggml_cgraph * graph, const DecoderModel
         loss.dx = append(ctx, loss.dx, dx);
         ggml_build_forward_expand(graph, loss.dx);
     }
-    loss.loss_sum = ggml_sum(ctx, ggml_mul(ctx, loss.row_loss, inputs.weights));
+    loss.loss_sum = ggml_sum(ctx, weighted_losses(ctx, inputs.weights, loss.row_loss));
     ggml_build_forward_expand(graph, loss.loss_sum);
     return loss;
+}
+
+double weighted_loss(double weight, double loss) {
+    const auto end = static_cast<double>(kUnlearnt);
+    if (weight >= 0.0 || loss <= end - 1.0) {
+        return weight * loss;
+    }
+    const double push = std::max(end - loss, 0.0);
+    return weight * (end - 0.5 - 0.5 * push * push);
 }
 
 void fill_label_cells(std::span<const int32_t> tokens, int n_vocab, int chunk_rows,

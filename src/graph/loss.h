@@ -8,6 +8,14 @@
 
 namespace lumi {
 
+// A target of negative weight is one to unlearn, and -log p has no end to climb to. Its loss l
+// counts as h(l): l itself up to kUnlearnt - 1, then ever less, and no more from kUnlearnt on,
+// where p is 0.25 %. What is minimised is so bounded, and a token that is unlearnt no longer
+// pushes.
+inline constexpr float kUnlearnt = 6.0F;
+// weight * l, or weight * h(l) for a negative weight.
+double weighted_loss(double weight, double loss);
+
 struct LossInputs {
     ggml_tensor * label_cells = nullptr;  // I32 [R], see fill_label_cells
     ggml_tensor * weights = nullptr;      // F32 [1, R]
@@ -16,7 +24,7 @@ struct LossInputs {
 
 struct LossTensors {
     ggml_tensor * row_loss = nullptr;  // F32 [1, R]: -log p(label)
-    ggml_tensor * loss_sum = nullptr;  // F32 [1]: sum of weight * row_loss
+    ggml_tensor * loss_sum = nullptr;  // F32 [1]: sum of weighted_loss(weight, row_loss)
     // Gradient of loss_scale * loss_sum for x, [n_embd, R]; null when not asked for or not
     // possible.
     ggml_tensor * dx = nullptr;

@@ -327,7 +327,7 @@ size_t train_graph_nodes(const Config & config, const GraphShape & shape,
     const size_t layer = 2 * (70 + 6 * pairs) + 180 + 24 * pairs;
     const auto chunk = static_cast<size_t>(std::max(options.loss_chunk_rows, 1));
     const size_t chunks = static_cast<size_t>(std::max(shape.n_rows, 0)) / chunk + 1;
-    return static_cast<size_t>(config.n_layer) * layer + chunks * 40 + 128;
+    return static_cast<size_t>(config.n_layer) * layer + chunks * 56 + 128;
 }
 
 size_t graph_context_bytes(size_t n_nodes) {

@@ -37,7 +37,7 @@ struct TrainGraph {
                                           // evaluation
     ggml_tensor * dropout = nullptr;   // F32 [n]: filled by fill_dropout (graph/dropout.h) before
                                        // each run; null without dropout
-    ggml_tensor * loss_sum = nullptr;  // F32 [1] output: sum of weight * -log p(label)
+    ggml_tensor * loss_sum = nullptr;  // F32 [1] output: sum of weighted_loss (graph/loss.h)
     ggml_tensor * row_loss = nullptr;  // F32 [1, R] output: -log p(label), unweighted
 };
 

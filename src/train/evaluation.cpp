@@ -34,9 +34,9 @@ Status Evaluation::collect(const PackedBatch & batch, const GraphRunner & runner
                                                  std::to_string(samples_[sample].line) +
                                                  " is not finite"};
         }
-        const double weight = std::abs(static_cast<double>(batch.weights[r]));
-        weighted_loss_[sample] += weight * static_cast<double>(losses[r]);
-        weight_[sample] += weight;
+        const auto weight = static_cast<double>(batch.weights[r]);
+        weighted_loss_[sample] += weighted_loss(weight, static_cast<double>(losses[r]));
+        weight_[sample] += std::abs(weight);
     }
     return {};
 }

@@ -33,7 +33,8 @@ class GraphRunner {
     Result<bool> advance() { return sliced_.advance(); }
     int slices_run() const { return sliced_.slices_run(); }
 
-    // Of the completed run: the sum of weight * loss, and each row's loss, unweighted.
+    // Of the completed run: the sum of weighted losses (graph/loss.h), and each row's loss,
+    // unweighted.
     double loss_sum() const;
     std::vector<float> row_losses() const;
 

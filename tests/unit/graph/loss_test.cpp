@@ -18,6 +18,7 @@ struct LossCase {
     double softcap = 0;
     double logit_size = 1;  // how far logits spread
     double loss_scale = 1;
+    bool unlearn = false;  // every other weight is negative
 };
 
 struct LossNumbers {
@@ -32,6 +33,7 @@ LossNumbers numbers_of(const LossCase & c) {
     for (int r = 0; r < c.rows; ++r) {
         n.labels.push_back((r * 7 + 3) % c.n_vocab);
         n.weights.push_back(r % 4 == 3 ? 0.0 : 1.0 + 0.5 * (r % 2));
+        n.weights.back() *= c.unlearn && r % 2 == 0 ? -0.5 : 1.0;
     }
     return n;
 }
@@ -41,6 +43,17 @@ struct LossValues {
     Numbers dx;
     double sum = 0;
 };
+
+// What a loss counts as when it is to rise, and how much it still pushes: the integral of a slope
+// that is 1 up to kUnlearnt - 1 and falls to 0 within 1.
+std::pair<double, double> rising(double loss) {
+    const double from = static_cast<double>(kUnlearnt) - 1;
+    if (loss < from) {
+        return {loss, 1.0};
+    }
+    const double past = std::min(loss - from, 1.0);
+    return {from + past - past * past / 2, 1 - past};
+}
 
 LossValues loss_loop(const LossCase & c, const LossNumbers & n) {
     const auto embd = static_cast<size_t>(c.n_embd);
@@ -69,10 +82,13 @@ LossValues loss_loop(const LossCase & c, const LossNumbers & n) {
         const double log_sum = largest + std::log(mass);
         const auto label = static_cast<size_t>(n.labels[r]);
         out.row_loss.push_back(log_sum - z[label]);
-        out.sum += n.weights[r] * out.row_loss.back();
+        const auto [counted, push] =
+            n.weights[r] < 0 ? rising(out.row_loss.back()) : std::pair(out.row_loss.back(), 1.0);
+        out.sum += n.weights[r] * counted;
+        EXPECT_NEAR(weighted_loss(n.weights[r], out.row_loss.back()), n.weights[r] * counted, 1e-9);
         for (size_t v = 0; v < vocab; ++v) {
             const double p = std::exp(z[v] - log_sum) - (v == label ? 1.0 : 0.0);
-            const double d = p * slope[v] * n.weights[r] * c.loss_scale;
+            const double d = p * slope[v] * n.weights[r] * push * c.loss_scale;
             for (size_t i = 0; i < embd; ++i) {
                 out.dx[r * embd + i] += d * n.head[v * embd + i];
             }
@@ -169,6 +185,7 @@ TEST(Loss, ValueAndGradientMatchDoubleLoop) {
         // Logits of hundreds without a cap: exp of them overflows, p of most labels underflows.
         {"huge logits", 16, 50, 9, 4, 0, 400, 1},
         {"one row", 8, 19, 1, 128, 30, 5, 1},
+        {"half of them unlearnt", 8, 50, 60, 16, 30, 3, 64, true},
     };
     for (const LossCase & c : cases) {
         const LossNumbers n = numbers_of(c);
@@ -199,6 +216,23 @@ TEST(Loss, GradientOfALearntRowKeepsItsDirection) {
     ASSERT_LT(wanted.row_loss[0], 3e-5);
     const LossRun got = run(c, n, cpu_device());
     EXPECT_LT(relative(got.dx, wanted.dx), 1e-2);
+}
+
+// The case above has rows of negative weight before, in and behind the bend of the curve.
+TEST(Loss, UnlearningStopsAtItsBound) {
+    const LossCase c = {"bend", 8, 50, 60, 16, 30, 3, 1, true};
+    const LossNumbers n = numbers_of(c);
+    const LossValues wanted = loss_loop(c, n);
+    int rows[3] = {};
+    for (size_t r = 0; r < n.labels.size(); ++r) {
+        const double l = wanted.row_loss[r];
+        rows[l < 5 ? 0 : l < 6 ? 1 : 2] += n.weights[r] < 0 ? 1 : 0;
+    }
+    EXPECT_GT(rows[0], 0);
+    EXPECT_GT(rows[1], 0);
+    EXPECT_GT(rows[2], 0);
+    EXPECT_EQ(weighted_loss(-1.0, 1e6), weighted_loss(-1.0, 6.0));
+    EXPECT_EQ(weighted_loss(2.0, 1e6), 2e6);
 }
 
 TEST(Loss, LabelCellsStartAnewInEveryChunk) {
