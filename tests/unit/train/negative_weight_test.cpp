@@ -52,17 +52,14 @@ TEST(NegativeWeight, StopsPushingAtTheBound) {
     const AdapterData learnt = run_training(*model, options, dataset).adapter();
     ASSERT_LT(loss_of(*model, dataset.samples[0], learnt), 1.0);
     options.learning_rate = 1e-3F;
-    double loss[2] = {};
-    for (const int steps : {80, 160}) {
-        options.max_steps = steps;
-        const TrainingRun run = run_training(*model, options, negative(dataset, 0), {}, &learnt);
-        ASSERT_EQ(run.error, "");
-        EXPECT_GT(run.steps.front().grad_norm, 0.0);
-        EXPECT_EQ(run.steps.back().grad_norm, 0.0);
-        loss[steps == 80 ? 0 : 1] = loss_of(*model, dataset.samples[0], run.adapter());
+    options.max_steps = 60;
+    const TrainingRun run = run_training(*model, options, negative(dataset, 0), {}, &learnt);
+    ASSERT_EQ(run.error, "");
+    EXPECT_GT(run.steps.front().grad_norm, 0.0);
+    for (size_t i = 50; i < 60; ++i) {
+        EXPECT_EQ(run.steps[i].grad_norm, 0.0) << i;
     }
-    EXPECT_GT(loss[0], static_cast<double>(kUnlearnt));
-    EXPECT_NEAR(loss[1], loss[0], 0.1);
+    EXPECT_GT(loss_of(*model, dataset.samples[0], run.adapter()), static_cast<double>(kUnlearnt));
 }
 
 }  // namespace

@@ -4,8 +4,11 @@
 #include "tiny_training.h"
 #include "train/graph_runner.h"
 #include "train/parameters.h"
+#include "train/transposed_weights.h"
 
 #include <cmath>
+#include <cstdio>
+#include <map>
 
 namespace lumi {
 
@@ -83,10 +86,12 @@ TEST(Packing, MaskIsCausalWindowedAndBlindToNeighbours) {
 // Losses and gradients of some runs.
 struct Outcome {
     double loss = 0;
+    std::map<int, std::vector<float>> row_losses;  // of each sample, in its order
     std::vector<float> gradients;
 };
 
-class PackedRun : public testing::Test {
+// The parameter: plain ggml products (the graph that every backend runs), or the CPU's panels.
+class PackedRun : public testing::TestWithParam<bool> {
   protected:
     Outcome run(const std::vector<PackedBatch> & batches) {
         AdapterData start = make_adapter(model_->config(), model_->plain_weights(), {}, 4, 8.0F, 1);
@@ -98,7 +103,12 @@ class PackedRun : public testing::Test {
         auto parameters = TrainParameters::create(start, model_->device());
         EXPECT_TRUE(parameters.ok());
         RunnerOptions options;
-        options.graph = graph_options(*model_, false, true);
+        options.graph = graph_options(*model_, GetParam(), true);
+        std::unique_ptr<TransposedWeights> transposed;
+        if (GetParam()) {
+            transposed = std::move(TransposedWeights::create(*model_, 0)).value();
+            options.graph.transposed = [&](const ggml_tensor * w) { return transposed->find(w); };
+        }
         GraphRunner runner(*model_, (*parameters)->view(), (*parameters)->pairs(), options);
         Outcome outcome;
         for (const PackedBatch & batch : batches) {
@@ -106,7 +116,12 @@ class PackedRun : public testing::Test {
             while (!runner.advance().value()) {
             }
             outcome.loss += runner.loss_sum();
+            const std::vector<float> losses = runner.row_losses();
+            for (size_t r = 0; r < losses.size(); ++r) {
+                outcome.row_losses[batch.row_samples[r]].push_back(losses[r]);
+            }
         }
+        outcome.row_losses.erase(-1);
         const ggml_tensor * g = (*parameters)->gradients();
         outcome.gradients.resize(static_cast<size_t>(ggml_nelements(g)));
         ggml_backend_tensor_get(g, outcome.gradients.data(), 0, ggml_nbytes(g));
@@ -123,6 +138,8 @@ class PackedRun : public testing::Test {
             difference += (x - y) * (x - y);
             size += y * y;
         }
+        std::printf("loss %.1e, gradients %.1e apart\n", std::abs(a.loss / b.loss - 1),
+                    std::sqrt(difference / size));
         EXPECT_GT(size, 0.0);
         EXPECT_LT(std::sqrt(difference / size), 1e-4);
     }
@@ -131,7 +148,7 @@ class PackedRun : public testing::Test {
 };
 
 // cases/training.md L27.
-TEST_F(PackedRun, MorePaddingChangesNothing) {
+TEST_P(PackedRun, MorePaddingChangesNothing) {
     const Dataset dataset = rule_dataset({13});
     std::vector<PackedBatch> batches = pack_samples(pointers(dataset), 64);
     const Outcome tight = run(batches);
@@ -151,15 +168,62 @@ TEST_F(PackedRun, MorePaddingChangesNothing) {
     expect_same(run(batches), tight);
 }
 
-// cases/training.md L26: what is added up does not depend on how samples share runs.
-TEST_F(PackedRun, SideBySideEqualsOneAfterTheOther) {
-    const Dataset dataset = rule_dataset({12, 31, 9});
+// cases/training.md L26: what is added up does not depend on how samples share runs: losses of
+// every row and all gradients, of samples shorter and longer than the sliding window, one of them
+// with a single target, one with a negative weight.
+TEST_P(PackedRun, SideBySideEqualsEachAlone) {
+    Dataset dataset = rule_dataset({12, 4 * model_->config().window, 9, 3, 40});
+    dataset.samples[3].target_weight = {0.0F, 0.0F, 0.5F};
+    for (float & weight : dataset.samples[2].target_weight) {
+        weight *= -0.25F;
+    }
     const auto all = pointers(dataset);
-    const auto together = pack_samples(all, 64);
-    const auto apart = pack_samples(all, 16);  // smaller than any two
+    const auto together = pack_samples(all, 1024);
+    const auto alone = pack_samples(all, 1);
     ASSERT_EQ(together.size(), 1U);
-    ASSERT_EQ(apart.size(), 3U);
-    expect_same(run(together), run(apart));
+    ASSERT_EQ(alone.size(), all.size());
+    const Outcome packed = run(together);
+    Outcome apart = run(alone);
+    expect_same(packed, apart);
+    ASSERT_EQ(packed.row_losses.size(), all.size());
+    for (const auto & [sample, losses] : packed.row_losses) {
+        const std::vector<float> & other = apart.row_losses.at(sample);
+        ASSERT_EQ(losses.size(), other.size());
+        for (size_t i = 0; i < losses.size(); ++i) {
+            EXPECT_NEAR(losses[i], other[i], 1e-4 * other[i]) << sample << " " << i;
+        }
+    }
+}
+
+// Whatever the neighbours say, a sample's losses are the same: nothing looks across, in global and
+// in sliding layers.
+TEST_P(PackedRun, NeighboursAreNotSeen) {
+    Dataset dataset = rule_dataset({11, 2 * model_->config().window + 3, 14});
+    const Outcome before = run(pack_samples(pointers(dataset), 1024));
+    for (const size_t other : {size_t{0}, size_t{2}}) {
+        for (size_t i = 1; i < dataset.samples[other].tokens.size(); ++i) {
+            dataset.samples[other].tokens[i] = static_cast<int32_t>(60 + (i * 11 + other) % 40);
+        }
+    }
+    const Outcome after = run(pack_samples(pointers(dataset), 1024));
+    EXPECT_NE(before.row_losses.at(0), after.row_losses.at(0));
+    EXPECT_NE(before.row_losses.at(2), after.row_losses.at(2));
+    const std::vector<float> & kept = before.row_losses.at(1);
+    for (size_t i = 0; i < kept.size(); ++i) {
+        EXPECT_NEAR(kept[i], after.row_losses.at(1)[i], 1e-6 * kept[i]) << i;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Products, PackedRun, testing::Bool(), [](const auto & param) {
+    return std::string(param.param ? "portable" : "panels");
+});
+
+// Positions are those of the sample alone, wherever it lies.
+TEST(Packing, PositionsRestartWithEverySample) {
+    const Dataset dataset = rule_dataset({5, 3});
+    const PackedBatch b = pack_samples(pointers(dataset), 64)[0];
+    EXPECT_EQ(b.positions, (std::vector<int32_t>{0, 1, 2, 3, 4, 0, 1, 2}));
+    EXPECT_EQ(b.segments, (std::vector<int32_t>{0, 0, 0, 0, 0, 1, 1, 1}));
 }
 
 }  // namespace
