@@ -40,6 +40,16 @@ Floats get(const ggml_tensor * t) {
     return data;
 }
 
+std::map<std::string, Floats> floats_of(const GgufFile & file) {
+    std::map<std::string, Floats> tensors;
+    for (const TensorInfo & tensor : file.tensors()) {
+        Floats data(tensor.n_bytes / sizeof(float));
+        std::memcpy(data.data(), file.tensor_data(tensor).data(), tensor.n_bytes);
+        tensors[tensor.name] = std::move(data);
+    }
+    return tensors;
+}
+
 // K and V stay in the graph: a cache that holds exactly this batch.
 class GraphStore : public KvStore {
   public:
@@ -122,15 +132,31 @@ Reference load_reference(const std::string & name) {
     r.logit_rows = file.get_i32s("logit_rows").value();
     r.loss_sum = file.get_f32("loss_sum").value();
     r.base_loss_sum = file.get_f32("base_loss_sum").value();
+    r.tensors = floats_of(file);
     for (const TensorInfo & tensor : file.tensors()) {
-        Floats data(tensor.n_bytes / sizeof(float));
-        std::memcpy(data.data(), file.tensor_data(tensor).data(), tensor.n_bytes);
-        r.tensors[tensor.name] = std::move(data);
         r.shapes[tensor.name] = {tensor.ne[0], tensor.ne[1]};
     }
     const auto rank = r.shapes.at("blk.0.attn_q.weight.lora_a")[1];
     r.scale = file.get_f32("adapter.lora.alpha").value() / static_cast<float>(rank);
     return r;
+}
+
+Expected load_expected(const std::string & name) {
+    const GgufFile file = open(name);
+    Expected expected;
+    expected.loss_sum = file.get_f32("loss_sum").value();
+    if (file.has("dropout")) {
+        expected.dropout = file.get_f32("dropout").value();
+    }
+    expected.tensors = floats_of(file);
+    return expected;
+}
+
+Samples load_samples(const std::string & name) {
+    const GgufFile file = open(name);
+    return {file.get_i32s("lengths").value(), file.get_i32s("tokens").value(),
+            file.get_f32s("target_weights").value(),
+            static_cast<double>(file.get_f32("loss_sum").value()), floats_of(file)};
 }
 
 TinyAdapter make_adapter(const Reference & reference, const Device & device, int lowest) {
@@ -165,6 +191,16 @@ TinyAdapter make_adapter(const Reference & reference, const Device & device, int
         set(tensor, *data);
     }
     return adapter;
+}
+
+int most_adapters(const LoraView & view, int n_layer) {
+    size_t most = 1;
+    for (int il = 0; il < n_layer; ++il) {
+        for (int m = 0; m < kModuleCount; ++m) {
+            most = std::max(most, view.find(il, static_cast<Module>(m)).size());
+        }
+    }
+    return static_cast<int>(most);
 }
 
 TransposedCopies::TransposedCopies(const Weights & weights, const Device & device) {
@@ -242,24 +278,73 @@ void fill_inputs(const GraphInputs & inputs, const TinyModel & tiny,
     set(inputs.mask_swa, mask_of(all_rows(tokens.size()), tokens.size(), window));
 }
 
+namespace {
+
+TrainGraphOptions graph_options(const RunOptions & options, const TransposedCopies & copies) {
+    TrainGraphOptions graph;
+    graph.products = options.products;
+    graph.recompute = options.recompute;
+    graph.loss_chunk_rows = options.chunk;
+    graph.dropout = options.dropout;
+    graph.transposed = [&](const ggml_tensor * w) { return copies.find(w); };
+    return graph;
+}
+
+void fill_loss_inputs(const TrainGraph & train, const TinyModel & tiny, const Reference & reference,
+                      const std::vector<int32_t> & rows, const RunOptions & options) {
+    std::vector<int32_t> labels;
+    for (const int32_t row : rows) {
+        labels.push_back(reference.tokens[static_cast<size_t>(row) + 1]);
+    }
+    std::vector<int32_t> cells(labels.size());
+    fill_label_cells(labels, tiny.config.n_vocab, options.chunk, cells);
+    set(train.label_cells, cells);
+    set(train.weights, Floats(labels.size(), 1.0F));
+    set(train.loss_scale, Floats{options.loss_scale});
+    if (train.dropout != nullptr) {
+        Floats factors = options.dropout_factors;
+        if (factors.empty()) {
+            factors.resize(static_cast<size_t>(ggml_nelements(train.dropout)));
+            fill_dropout(1, options.dropout, factors);
+        }
+        set(train.dropout, factors);
+    }
+}
+
+void collect(RunResult & result, const TrainGraph & train, const TinyAdapter & adapter,
+             float loss_scale) {
+    result.loss_sum = get(train.loss_sum)[0];
+    result.row_loss = get(train.row_loss);
+    for (const TrainablePair & pair : adapter.pairs) {
+        for (const auto & [lora, gradient] :
+             {std::pair(pair.lora.a, pair.grad_a), std::pair(pair.lora.b, pair.grad_b)}) {
+            Floats values = get(gradient);
+            for (float & x : values) {
+                x /= loss_scale;
+            }
+            result.gradients[lora->name] = std::move(values);
+        }
+    }
+}
+
+}  // namespace
+
 RunResult run_training(const TinyModel & tiny, const Reference & reference, TinyAdapter & adapter,
                        const RunOptions & options) {
     RunResult result;
     const Device & device = tiny.model->device();
     const TransposedCopies copies(tiny.weights, device);
-    const GraphShape shape = shape_of(reference.tokens.size(), reference.rows.size());
-    TrainGraphOptions graph_options;
-    graph_options.products = options.products;
-    graph_options.recompute = options.recompute;
-    graph_options.loss_chunk_rows = options.chunk;
-    graph_options.transposed = [&](const ggml_tensor * w) { return copies.find(w); };
-    const size_t n_nodes = train_graph_nodes(tiny.config, shape, graph_options);
+    const std::vector<int32_t> rows =
+        options.every_row ? all_rows(reference.tokens.size() - 1) : reference.rows;
+    const GraphShape shape = shape_of(reference.tokens.size(), rows.size());
+    const TrainGraphOptions graph = graph_options(options, copies);
+    const size_t n_nodes = train_graph_nodes(tiny.config, shape, graph,
+                                             most_adapters(adapter.view, tiny.config.n_layer));
     const GgmlContext context(ggml_init({graph_context_bytes(n_nodes), nullptr, true}));
     const DecoderModel model = {&tiny.config, &tiny.weights, &adapter.view};
     const std::span<const TrainablePair> trainable =
         options.learn ? adapter.pairs : std::span<const TrainablePair>();
-    Result<TrainGraph> built =
-        build_train_graph(context.get(), model, shape, trainable, graph_options);
+    Result<TrainGraph> built = build_train_graph(context.get(), model, shape, trainable, graph);
     if (!built.ok()) {
         ADD_FAILURE() << built.error().message;
         return result;
@@ -268,47 +353,31 @@ RunResult run_training(const TinyModel & tiny, const Reference & reference, Tiny
     result.n_nodes = ggml_graph_n_nodes(train.graph);
     for (int i = 0; i < result.n_nodes; ++i) {
         std::string why;
+        result.ops.insert(ggml_graph_node(train.graph, i)->op);
         if (!in_allowed_set(ggml_graph_node(train.graph, i), why)) {
             result.outside_allowed_set.push_back(why);
         }
+    }
+    const Status fits = device.preflight(train.graph);
+    EXPECT_TRUE(fits.ok()) << (fits.ok() ? "" : fits.error().message);
+    if (options.build_only) {
+        return result;
     }
     const GgmlAllocator allocator(ggml_gallocr_new(device.buffer_type()));
     EXPECT_TRUE(ggml_gallocr_alloc_graph(allocator.get(), train.graph));
     result.compute_bytes = ggml_gallocr_get_buffer_size(allocator.get(), 0);
 
-    fill_inputs(train.inputs, tiny, reference.tokens, reference.rows,
+    fill_inputs(train.inputs, tiny, reference.tokens, rows,
                 options.window < 0 ? tiny.config.window : options.window);
-    std::vector<int32_t> labels;
-    for (const int32_t row : reference.rows) {
-        labels.push_back(reference.tokens[static_cast<size_t>(row) + 1]);
-    }
-    std::vector<int32_t> cells(labels.size());
-    fill_label_cells(labels, tiny.config.n_vocab, options.chunk, cells);
-    set(train.label_cells, cells);
-    set(train.weights, Floats(labels.size(), 1.0F));
-    set(train.loss_scale, Floats{options.loss_scale});
+    fill_loss_inputs(train, tiny, reference, rows, options);
     for (const TrainablePair & pair : adapter.pairs) {
         for (ggml_tensor * t : {pair.grad_a, pair.grad_b}) {
             set(t, Floats(static_cast<size_t>(ggml_nelements(t))));
         }
     }
-    const Status fits = device.preflight(train.graph);
-    EXPECT_TRUE(fits.ok()) << (fits.ok() ? "" : fits.error().message);
     const Status computed = device.compute(train.graph);
     EXPECT_TRUE(computed.ok()) << (computed.ok() ? "" : computed.error().message);
-
-    result.loss_sum = get(train.loss_sum)[0];
-    result.row_loss = get(train.row_loss);
-    for (const TrainablePair & pair : adapter.pairs) {
-        for (const auto & [lora, gradient] :
-             {std::pair(pair.lora.a, pair.grad_a), std::pair(pair.lora.b, pair.grad_b)}) {
-            Floats values = get(gradient);
-            for (float & x : values) {
-                x /= options.loss_scale;
-            }
-            result.gradients[lora->name] = std::move(values);
-        }
-    }
+    collect(result, train, adapter, options.loss_scale);
     return result;
 }
 

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,24 @@ struct Reference {
 };
 Reference load_reference(const std::string & name);
 
+// Other numbers that a fixture holds for the same adapter.
+struct Expected {
+    float loss_sum = 0;
+    float dropout = 0;
+    std::map<std::string, Floats> tensors;  // "grad." + name, "factors"
+};
+Expected load_expected(const std::string & file);
+
+// Samples of NAME-samples.gguf, laid end to end.
+struct Samples {
+    std::vector<int32_t> lengths;
+    std::vector<int32_t> tokens;
+    Floats weights;  // of each token as a target
+    double loss_sum = 0;
+    std::map<std::string, Floats> tensors;  // "grad." + name
+};
+Samples load_samples(const std::string & file);
+
 // Tensors of the reference's adapter on a device, with accumulators at zero.
 struct TinyAdapter {
     GgmlContext context;
@@ -41,8 +60,11 @@ struct TinyAdapter {
     std::vector<TrainablePair> pairs;
     LoraView view;
 };
-// layers above `lowest` only; frozen pairs are applied but not in `pairs`.
+// layers above `lowest` only; frozen pairs are applied but not in `pairs`. The n-th pair is that of
+// the n-th weight by name.
 TinyAdapter make_adapter(const Reference & reference, const Device & device, int lowest = 0);
+// The number of pairs that touch one weight at most.
+int most_adapters(const LoraView & view, int n_layer);
 
 // [out, in] F32 copies of every frozen matrix of the model, dequantised on the host.
 class TransposedCopies {
@@ -63,6 +85,10 @@ struct RunOptions {
     float loss_scale = 1.0F;
     bool learn = true;
     int window = -1;  // -1: the config's
+    float dropout = 0.0F;
+    Floats dropout_factors;   // empty: drawn
+    bool every_row = false;   // every token but the last is supervised, by the next
+    bool build_only = false;  // no computation: n_nodes and outside_allowed_set
 };
 
 struct RunResult {
@@ -72,6 +98,7 @@ struct RunResult {
     size_t compute_bytes = 0;                 // of the graph's own buffer
     int n_nodes = 0;
     std::vector<std::string> outside_allowed_set;
+    std::set<ggml_op> ops;
 };
 // One step over the reference's tokens. Gradients are divided by the loss scale.
 RunResult run_training(const TinyModel & tiny, const Reference & reference, TinyAdapter & adapter,

@@ -25,7 +25,7 @@ class Config:
     n_layer: int
     n_embd: int
     n_head: int
-    n_head_kv: int
+    n_head_kv: object        # one number, or one per layer
     n_ff: list               # per layer
     is_swa: list             # per layer
     head_dim_swa: int
@@ -37,6 +37,13 @@ class Config:
     theta_swa: float = 1e4
     theta_global: float = 1e6
     eps: float = 1e-6
+    global_v_is_k: bool = False  # the larger Gemma 4: global layers use the raw K projection as V
+
+    def kv_heads(self, il):
+        return self.n_head_kv[il] if isinstance(self.n_head_kv, list) else self.n_head_kv
+
+    def v_is_k(self, il):
+        return self.global_v_is_k and not self.is_swa[il] and il < self.n_layer_kv
 
     def head_dim(self, il):
         return self.head_dim_swa if self.is_swa[il] else self.head_dim_global
@@ -52,6 +59,8 @@ class Config:
         attention = ATTENTION_TARGETS
         if il >= self.n_layer_kv:
             attention = ["attn_q", "attn_output"]
+        elif self.v_is_k(il):
+            attention = ["attn_q", "attn_k", "attn_output"]
         return attention + FFN_TARGETS + (PLE_TARGETS if self.n_ple else [])
 
 
@@ -80,11 +89,13 @@ def config_from_metadata(meta):
 
 @dataclass
 class Lora:
-    """y += alpha / rank * B (A x). `a` is [rank, in], `b` is [out, rank], keyed by weight name."""
+    """y += alpha / rank * B (A x). `a` is [rank, in], `b` is [out, rank], keyed by weight name.
+    Dropout: A reads x times `factors` [T, in] where there are any."""
     rank: int
     alpha: float
     a: dict = field(default_factory=dict)
     b: dict = field(default_factory=dict)
+    factors: dict = field(default_factory=dict)
 
     def parameters(self):
         return [t for name in self.a for t in (self.a[name], self.b[name])]
@@ -142,6 +153,8 @@ class Gemma:
     def adapt(self, name, x, y):
         if name not in self.lora.a:
             return y
+        if name in self.lora.factors:
+            x = x * self.lora.factors[name]
         u = x @ self.lora.a[name].t()
         return y + (self.lora.alpha / self.lora.rank) * (u @ self.lora.b[name].t())
 
@@ -177,7 +190,10 @@ class Gemma:
         """Raw q, and k and v when this layer owns them, split into heads: [B, T, heads, D]."""
         c, blk = self.config, "blk.%d." % il
         names = ["attn_q", "attn_k", "attn_v"] if owns_kv else ["attn_q"]
+        if c.v_is_k(il):
+            names.pop()
         parts = self.linears([blk + name + ".weight" for name in names], x)
+        parts += parts[1:] if c.v_is_k(il) else []
         return [y.view(*x.shape[:2], -1, c.head_dim(il)) for y in parts]
 
     def keys_values(self, il, k, v, positions):
@@ -187,14 +203,15 @@ class Gemma:
     def attention(self, il, q, positions, k, v, mask):
         """q [B, rows, heads, D] as projected; k and v [B, T, kv heads, D]; mask [*, rows, T]."""
         c, blk, d = self.config, "blk.%d." % il, self.config.head_dim(il)
-        b, rows, groups = q.shape[0], q.shape[1], c.n_head // c.n_head_kv
+        n_kv = c.kv_heads(il)
+        b, rows, groups = q.shape[0], q.shape[1], c.n_head // n_kv
         q = self.rope(self.norm(q, blk + "attn_q_norm.weight"), positions, il)
         if c.arch == "gemma3":
             q = q / math.sqrt(d)
-        q = q.reshape(b, rows, c.n_head_kv, groups, d).permute(0, 2, 3, 1, 4)
-        q = q.reshape(b, c.n_head_kv, groups * rows, d)
+        q = q.reshape(b, rows, n_kv, groups, d).permute(0, 2, 3, 1, 4)
+        q = q.reshape(b, n_kv, groups * rows, d)
         o = self.attend(q, k.permute(0, 2, 3, 1), v.permute(0, 2, 1, 3), mask)
-        o = o.view(b, c.n_head_kv, groups, rows, d).permute(0, 3, 1, 2, 4)
+        o = o.view(b, n_kv, groups, rows, d).permute(0, 3, 1, 2, 4)
         return self.linear(blk + "attn_output.weight", o.reshape(b, rows, c.n_head * d))
 
     def ple_inputs(self, tokens, h):
@@ -255,7 +272,10 @@ class Gemma:
 def load_model(path, dtype=torch.float64):
     meta, arrays = read_gguf(path)
     weights = {name: torch.tensor(array, dtype=dtype) for name, array in arrays.items()}
-    return Gemma(config_from_metadata(meta), weights), meta
+    config = config_from_metadata(meta)
+    config.global_v_is_k = not any("blk.%d.attn_v.weight" % il in weights
+                                   for il in range(config.n_layer_kv) if not config.is_swa[il])
+    return Gemma(config, weights), meta
 
 
 def loss_sum(model, tokens, supervised):

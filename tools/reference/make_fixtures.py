@@ -1,4 +1,4 @@
-"""Writes tests/parity: two tiny random models and the numbers the C++ engine must reproduce.
+"""Writes tests/parity: tiny random models and the numbers the C++ engine must reproduce.
 
 Everything is seeded and computed in float64 by gemma_torch.py; see tests/parity/README.md for the
 formats. Run: python3 make_fixtures.py [OUTPUT_FOLDER]
@@ -46,6 +46,30 @@ def gemma4_metadata():
             (g + "rope.dimension_count", "u32", 64), (g + "rope.dimension_count_swa", "u32", 32)]
 
 
+def gemma4_kv_metadata():
+    """As the larger models are: no PLE, nothing shared, and global layers whose V is the raw K
+    projection, with fewer K/V heads than the sliding ones."""
+    swa = [il not in (2, 5) for il in range(6)]
+    g = "gemma4."
+    return [("general.architecture", "str", "gemma4"), ("general.type", "str", "model"),
+            ("general.name", "str", "tiny random gemma4, K = V"), ("general.file_type", "u32", 0),
+            (g + "block_count", "u32", 6), (g + "context_length", "u32", 512),
+            (g + "embedding_length", "u32", 48), (g + "feed_forward_length", "u32", 64),
+            (g + "attention.head_count", "u32", 4),
+            (g + "attention.head_count_kv", "[i32]", [2 if s else 1 for s in swa]),
+            (g + "attention.layer_norm_rms_epsilon", "f32", 1e-6),
+            (g + "attention.key_length", "u32", 32), (g + "attention.value_length", "u32", 32),
+            (g + "attention.key_length_swa", "u32", 16),
+            (g + "attention.value_length_swa", "u32", 16),
+            (g + "attention.sliding_window", "u32", 8),
+            (g + "attention.sliding_window_pattern", "[bool]", swa),
+            (g + "attention.shared_kv_layers", "u32", 0),
+            (g + "embedding_length_per_layer_input", "u32", 0),
+            (g + "final_logit_softcapping", "f32", 30.0),
+            (g + "rope.freq_base", "f32", 1e6), (g + "rope.freq_base_swa", "f32", 1e4),
+            (g + "rope.dimension_count", "u32", 32), (g + "rope.dimension_count_swa", "u32", 16)]
+
+
 def gemma3_metadata():
     g = "gemma3."
     return [("general.architecture", "str", "gemma3"), ("general.type", "str", "model"),
@@ -73,10 +97,11 @@ def random_weights(config, n_vocab, seed):
     # The stream starts at sd * sqrt(n_embd); each branch adds its post norm's weight.
     matrix("token_embd.weight", n_vocab, c.n_embd, 0.5)
     vector("output_norm.weight", c.n_embd, 1.2, 2.4)
-    if gemma4:
+    if c.n_ple:
         matrix("per_layer_token_embd.weight", n_vocab, c.n_ple * c.n_layer, 0.3)
         matrix("per_layer_model_proj.weight", c.n_ple * c.n_layer, c.n_embd)
         vector("per_layer_proj_norm.weight", c.n_ple, 0.6, 1.7)
+    if gemma4:
         half = c.head_dim_global // 2
         tensors["rope_freqs.weight"] = np.where(np.arange(half) < half // 4, 1, 1e30).astype("f4")
     for il in range(c.n_layer):
@@ -86,8 +111,9 @@ def random_weights(config, n_vocab, seed):
         low, high = (0.35, 0.75) if gemma4 else (0.8, 1.8)
         vector(blk + "attn_q_norm.weight", d, low, high)
         if il < c.n_layer_kv:
-            matrix(blk + "attn_k.weight", c.n_head_kv * d, c.n_embd)
-            matrix(blk + "attn_v.weight", c.n_head_kv * d, c.n_embd)
+            matrix(blk + "attn_k.weight", c.kv_heads(il) * d, c.n_embd)
+            if not c.v_is_k(il):
+                matrix(blk + "attn_v.weight", c.kv_heads(il) * d, c.n_embd)
             vector(blk + "attn_k_norm.weight", d, low, high)
         matrix(blk + "attn_output.weight", c.n_embd, c.n_head * d)
         vector(blk + "post_attention_norm.weight", c.n_embd, 0.8, 1.9)
@@ -96,10 +122,11 @@ def random_weights(config, n_vocab, seed):
             matrix(blk + name + ".weight", c.n_ff[il], c.n_embd)
         matrix(blk + "ffn_down.weight", c.n_embd, c.n_ff[il])
         vector(blk + "post_ffw_norm.weight", c.n_embd, 0.8, 1.9)
-        if gemma4:
+        if c.n_ple:
             matrix(blk + "inp_gate.weight", c.n_ple, c.n_embd)
             matrix(blk + "proj.weight", c.n_embd, c.n_ple)
             vector(blk + "post_norm.weight", c.n_embd, 0.8, 1.9)
+        if gemma4:
             vector(blk + "layer_output_scale.weight", 1, 0.6, 0.9)
     return tensors
 
@@ -110,6 +137,7 @@ def make_model(path, metadata, kind, n_vocab, seed):
     vocabulary = bpe.Vocabulary(special, characters, bpe.learn_merges(TEXT, 400), n_vocab)
     metadata = metadata + bpe.tokenizer_metadata(kind, vocabulary)
     config = config_from_metadata({key: value for key, _, value in metadata})
+    config.global_v_is_k = "kv" in Path(path).stem
     tensors = random_weights(config, n_vocab, seed)
     write_gguf(path, metadata, list(tensors.items()))
     return len(special)
@@ -189,6 +217,7 @@ def main():
     supervised = [5, 6, 12, 20, 21, 22, 30, 35, 38, 39]
     for kind, name, metadata, n_vocab, seed in (
             ("gemma4", "tiny-gemma4", gemma4_metadata(), 512, 41),
+            ("gemma4", "tiny-gemma4-kv", gemma4_kv_metadata(), 384, 71),
             ("llama", "tiny-gemma3", gemma3_metadata(), 384, 31)):
         print(name)
         path = folder / (name + ".gguf")
@@ -198,7 +227,8 @@ def main():
         ids[0] = 2  # <bos>
         tokens = torch.tensor(ids)
         gradient_fixture(folder / (name + "-gradients.gguf"), model, tokens, supervised, seed + 2)
-        adamw_fixture(folder / (name + "-adamw.gguf"), model, tokens, supervised, seed + 3)
+        if name != "tiny-gemma4-kv":  # its steps would be those of its gradients
+            adamw_fixture(folder / (name + "-adamw.gguf"), model, tokens, supervised, seed + 3)
 
 
 if __name__ == "__main__":
