@@ -12,7 +12,7 @@ struct TrainingCase {
     TinyModel tiny;
     Dataset dataset;
     AdapterData adapter;
-    double loss_sum = 0;                      // of weight * -log p
+    double loss_sum = 0;                      // of weighted_loss
     std::map<std::string, Floats> gradients;  // "blk.0.attn_q.weight.lora_a"
 };
 TrainingCase load_training_case(const std::string & name, const std::string & device = "cpu");

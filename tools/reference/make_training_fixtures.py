@@ -17,10 +17,18 @@ from gguf_py import read_gguf, write_gguf
 from make_fixtures import ALPHA, RANK, adapter_header, as_f32
 
 LENGTHS = [17, 40, 9, 30, 23, 12]
-WEIGHTS = [1.0, 0.5, -0.25]  # of targets; a negative one pushes its token away
+WEIGHTS = [1.0, 0.5, -0.25]  # of targets; a negative one pushes its token away, up to this loss
+UNLEARNT = 6.0
 DROPOUT, START_STEP = 0.25, 64
 # The run: accumulation (the engine's window is 64 tokens), clipping, decay, warm-up and cosine.
 STEPS, WARMUP, RATE, DECAY, CLIP = 20, 4, 2e-3, 0.1, 10.0
+
+
+def counted(losses, weights):
+    """What is summed: weight * -log p, whose growth ends at UNLEARNT where the weight is negative."""
+    push = (UNLEARNT - losses).clamp(0, 1)
+    ended = UNLEARNT + 0.5 - push * push / 2 - (UNLEARNT - losses).clamp(min=1)
+    return weights * torch.where(weights < 0, ended, losses)
 
 
 class Samples:
@@ -36,13 +44,13 @@ class Samples:
         return float(sum(np.abs(w).sum() for w in self.weights))
 
     def loss(self, model):
-        """The sum of weight * -log p over all targets, each sample alone."""
+        """The sum over all targets of what they count, each sample alone."""
         total = 0
         for ids, weights in zip(self.tokens, self.weights):
             tokens, targets = torch.tensor(ids), np.flatnonzero(weights)
             logits = model.forward(tokens[None], rows=torch.tensor(targets) - 1)[0]
             losses = F.cross_entropy(logits, tokens[targets], reduction="none")
-            total = total + (losses * torch.tensor(weights[targets])).sum()
+            total = total + counted(losses, torch.tensor(weights[targets])).sum()
         return total
 
     def metadata(self):
