@@ -7,6 +7,8 @@ import re
 import sys
 from pathlib import Path
 
+from source_tree import files
+
 LAYERS = [
     ["base"], ["device"], ["gguf"], ["tokenizer", "model"], ["chat", "adapter"], ["graph"],
     ["session"], ["train", "synth"], ["engine"], ["server"], ["cli"],
@@ -37,10 +39,9 @@ def violations(root: Path):
         if folder.name not in RANK:
             yield f"src/{folder.name}: not in the list of layers"
             continue
-        for path in sorted(folder.rglob("*")):
-            if path.suffix in (".h", ".cpp"):
-                yield from file_violations(root, path)
-    for path in sorted((root / "include").rglob("*.h")):
+        for path in files(folder, {".h", ".cpp"}):
+            yield from file_violations(root, path)
+    for path in files(root / "include", {".h"}):
         yield from file_violations(root, path)
 
 

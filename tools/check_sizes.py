@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+from source_tree import files
+
 LIMIT = 600
 FOLDERS = ["src", "include", "tests", "tools", "bench", "fuzz"]
 SUFFIXES = {".h", ".cpp", ".py", ".sh", ".cmake", ""}  # "": scripts such as tools/setup
@@ -10,9 +12,7 @@ SUFFIXES = {".h", ".cpp", ".py", ".sh", ".cmake", ""}  # "": scripts such as too
 
 def violations(root: Path):
     for folder in FOLDERS:
-        for path in sorted((root / folder).rglob("*")):
-            if not path.is_file() or path.suffix not in SUFFIXES or "corpus" in path.parts:
-                continue
+        for path in files(root / folder, SUFFIXES):
             lines = path.read_bytes().count(b"\n")
             if lines > LIMIT:
                 yield f"{path.relative_to(root)}: {lines} lines, allowed are {LIMIT}"

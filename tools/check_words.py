@@ -4,13 +4,13 @@
 A path that exists only where a file was written, or a URL to anywhere but this machine, an example
 host or the few places a reader is sent to. Packages are named, never the hosts they come from.
 """
-import os
 import re
 import sys
 from pathlib import Path
 
+from source_tree import files
+
 SUFFIXES = {".h", ".cpp", ".py", ".sh", ".cmake", ".md", ".json", ".yml", ".in", ""}
-SKIPPED = {".git", ".deps", "build", "corpus", "data", "node_modules", "__pycache__"}
 HOSTS = re.compile(
     r"^(127\.0\.0\.1|localhost|\[::1\]|(\w+\.)*example(\.com|\.org)?|(\w+\.)*invalid"
     r"|github\.com|keepachangelog\.com|semver\.org|editorconfig\.org)$")
@@ -33,11 +33,8 @@ def file_violations(root: Path, path: Path):
 
 
 def violations(root: Path):
-    for folder, folders, files in os.walk(root):
-        folders[:] = sorted(f for f in folders if f not in SKIPPED)
-        for path in sorted(Path(folder) / name for name in files if name not in SKIPPED):
-            if path.suffix in SUFFIXES:
-                yield from file_violations(root, path)
+    for path in files(root, SUFFIXES):
+        yield from file_violations(root, path)
 
 
 def main():

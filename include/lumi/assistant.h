@@ -45,7 +45,7 @@ struct AnswerText {
 };
 
 struct LessonOptions {
-    int epochs = 24;
+    int epochs = 20;
     int rank = 8;                // alpha is twice the rank
     float learning_rate = 0.0F;  // 0 = by the model's width (0.384 / n_embd)
     uint64_t seed = 42;

@@ -102,9 +102,12 @@ Result<ToolCall> tool_call_from(const json & value, const std::string & path) {
         call.arguments = "{}";
     } else if (arguments->is_string()) {
         call.arguments = arguments->get<std::string>();
-        const json parsed = LUMI_TRY(parse_json(call.arguments.empty() ? "{}" : call.arguments));
-        if (!parsed.is_object()) {
-            return bad(path + ".function.arguments", type_text(parsed), "a JSON object");
+        const Result<json> parsed = parse_json(call.arguments.empty() ? "{}" : call.arguments);
+        if (!parsed.ok()) {
+            return parsed.error().within(path + ".function.arguments");
+        }
+        if (!parsed->is_object()) {
+            return bad(path + ".function.arguments", type_text(*parsed), "a JSON object");
         }
     } else if (arguments->is_object()) {
         call.arguments = json_text(*arguments);
@@ -228,6 +231,9 @@ Result<json> parse_json(std::string_view text, DuplicateKeys duplicates) {
         return too_deep ? deep
                         : Error{ErrorKind::invalid_argument,
                                 "not valid JSON (UTF-8) at byte " + std::to_string(e.byte)};
+    } catch (const json::out_of_range &) {
+        return Error{ErrorKind::invalid_argument,
+                     "JSON with a number that is too large; allowed: up to 1.8e308"};
     } catch (const std::exception &) {
         return Error{ErrorKind::invalid_argument, "JSON could not be read"};
     }

@@ -88,7 +88,9 @@ class Chat {
         request.is_chat = true;
         request.think = flags_.think;
         request.generation = generation_;
-        const TextSink print = [](const OutputDelta & delta, const GenerationStep &) {
+        bool said_something = false;
+        const TextSink print = [&](const OutputDelta & delta, const GenerationStep &) {
+            said_something = said_something || !delta.content.empty();
             std::fprintf(stderr, "%s", delta.reasoning.c_str());
             std::fwrite(delta.content.data(), 1, delta.content.size(), stdout);
             std::fflush(stdout);
@@ -96,7 +98,9 @@ class Chat {
         };
         const Result<TextResult> result =
             engine_.submit(std::move(request), print, cancel_on_signal()).get();
-        std::printf("\n");
+        if (result.ok() || said_something) {
+            std::printf("\n");
+        }
         if (!result.ok()) {
             messages_.pop_back();
             return result.error();

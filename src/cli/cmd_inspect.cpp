@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 
@@ -17,7 +18,7 @@ struct InspectFlags {
     bool json = false;
     bool tensors = false;
     bool keys = false;
-    int n_ctx = 4096;
+    int n_ctx = 4096;  // as `lumi run` has it; a model's own context may be smaller
 };
 
 struct Sum {
@@ -196,7 +197,7 @@ void print_json(const GgufFile & file, const Config * config, const std::string 
     std::printf("%s\n", out.dump(2, ' ', false, json::error_handler_t::replace).c_str());
 }
 
-Status run(const InspectFlags & flags) {
+Status run(InspectFlags & flags) {
     const GgufFile file = LUMI_TRY(GgufFile::open(flags.file));
     std::optional<Config> config;
     std::string config_error;
@@ -208,6 +209,9 @@ Status run(const InspectFlags & flags) {
         } else {
             config_error = read.error().message;
         }
+    }
+    if (config) {
+        flags.n_ctx = std::min(flags.n_ctx, config->n_ctx_train);
     }
     (flags.json ? print_json : print_text)(file, config ? &*config : nullptr, config_error, flags);
     return {};

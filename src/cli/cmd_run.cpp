@@ -45,8 +45,8 @@ Result<std::string> read_prompt() {
         text.append(piece, n);
         if (text.size() > kMaxBytes) {
             return Error{ErrorKind::invalid_argument,
-                         "the prompt on standard input has more than " +
-                             std::to_string(kMaxBytes) + " bytes, the most that is read"};
+                         "the prompt on standard input has more than " + std::to_string(kMaxBytes) +
+                             " bytes, the most that is read"};
         }
     }
     return text;
@@ -97,6 +97,7 @@ Status run(RunFlags & flags) {
     const std::unique_ptr<Engine> engine =
         LUMI_TRY(start_engine(std::move(loaded), options, flags.adapter));
     bool reasoning_open = false;
+    bool said_something = false;
     const TextSink print = [&](const OutputDelta & delta, const GenerationStep &) {
         if (!delta.reasoning.empty()) {
             std::fprintf(stderr, "%s", delta.reasoning.c_str());
@@ -109,12 +110,15 @@ Status run(RunFlags & flags) {
             }
             std::fwrite(delta.content.data(), 1, delta.content.size(), stdout);
             std::fflush(stdout);
+            said_something = true;
         }
         return true;
     };
     const Result<TextResult> result =
         engine->submit(std::move(request), print, cancel_on_signal()).get();
-    std::printf("\n");
+    if (result.ok() || said_something) {
+        std::printf("\n");
+    }
     if (!result.ok()) {
         return result.error();
     }

@@ -49,7 +49,9 @@ void declare_synth(CLI::App & app, int & exit_code) {
     command->add_option("--type", flags->type, "weight type: F32, F16, BF16, Q8_0, Q4_K_M, ...")
         ->capture_default_str();
     command->add_option("--vocab", flags->vocab, "GGUF file whose vocabulary is copied");
-    command->add_option("--seed", flags->seed, "seed of the weights")->capture_default_str();
+    command->add_option("--seed", flags->seed, "seed of the weights")
+        ->capture_default_str()
+        ->check(seed_range());
     command->callback([flags, &exit_code] { exit_code = exit_code_of(run(*flags)); });
 }
 

@@ -71,7 +71,7 @@ void declare_tokenize(CLI::App & app, int & exit_code) {
     CLI::App * command = add_command(app, "tokenize", "show how a text is cut into tokens",
                                      "  lumi tokenize -m model.gguf -p \"Hello world\"\n"
                                      "  lumi tokenize -m model.gguf --ids < text.txt");
-    model->declare(*command);
+    model->declare_path(*command);
     command->add_option("-p,--prompt", flags->text, "the text (default: standard input)");
     command->add_flag("--special", flags->parse_special,
                       "read control texts such as <bos> as control tokens");

@@ -212,7 +212,9 @@ void declare_train(CLI::App & app, int & exit_code) {
         ->capture_default_str();
     command->add_option("--weight-decay", o.weight_decay, "AdamW's weight decay")
         ->capture_default_str();
-    command->add_option("--seed", o.seed, "seed of everything")->capture_default_str();
+    command->add_option("--seed", o.seed, "seed of everything")
+        ->capture_default_str()
+        ->check(seed_range());
     command
         ->add_option("--val-split", flags->validation_share,
                      "share held out for validation (0 = none)")

@@ -6,6 +6,7 @@
 #include "cli/embedded_model.h"
 
 #include <atomic>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -44,15 +45,19 @@ int exit_code_of(const Status & status) {
     return kExitFailure;
 }
 
-void ModelFlags::declare(CLI::App & command) {
+void ModelFlags::declare_path(CLI::App & command) {
     command.add_option("-m,--model,model", path,
                        "GGUF file (default: the small model inside lumi)");
+}
+
+void ModelFlags::declare(CLI::App & command) {
+    declare_path(command);
     command.add_option("--device", options.device, "auto, cpu, or a name from `lumi devices`")
         ->capture_default_str();
     command
         .add_option("-t,--threads", options.n_threads,
                     "CPU threads (0 = physical cores; one for tiny models)")
-        ->check(CLI::Range(0, 1024));
+        ->check(CLI::Range(0, kMaxThreads));
     command
         .add_option("--gpu-layers,--n-gpu-layers", gpu_layers, "layers on the GPU: auto, all or 0")
         ->capture_default_str()
@@ -133,7 +138,9 @@ void SamplingFlags::declare(CLI::App & app) {
     app.add_option("--min-p", s.min_p, "drop tokens below this share of the best")
         ->check(CLI::Range(0.0, 1.0));
     app.add_option("--repeat-penalty", s.repeat_penalty, "1 = off")->check(CLI::Range(0.01, 10.0));
-    app.add_option("-s,--seed", s.seed, "seed of the sampler")->capture_default_str();
+    app.add_option("-s,--seed", s.seed, "seed of the sampler")
+        ->capture_default_str()
+        ->check(seed_range());
     app.add_option("--stop", options.stops, "text that ends the answer (may be repeated)");
 }
 
@@ -178,6 +185,19 @@ Result<AdapterFlag::Loaded> AdapterFlag::load(const Model & model) const {
     const GgufFile file = LUMI_TRY(GgufFile::open(path));
     loaded.data = LUMI_TRY(load_adapter(file, model.config(), model.file().fingerprint()));
     return loaded;
+}
+
+CLI::Validator seed_range() {
+    const auto check = [](const std::string & text) -> std::string {
+        uint64_t value = 0;
+        const char * end = text.data() + text.size();
+        const auto [stop, error] = std::from_chars(text.data(), end, value);
+        return error == std::errc() && stop == end
+                   ? ""
+                   : "found " + quoted(text, 32) +
+                         "; allowed: a whole number from 0 to 18446744073709551615";
+    };
+    return {check, "0 to 2^64-1"};
 }
 
 Status check_output(const std::string & output, const std::vector<std::string> & inputs) {

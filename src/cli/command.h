@@ -33,11 +33,12 @@ CLI::App * add_command(CLI::App & app, const char * name, const char * what, con
 // Prints "lumi: error: message" on stderr and returns the exit code for status.
 int exit_code_of(const Status & status);
 
-// Flags about the model and the device: MODEL or -m, --device, -t, --no-repack.
+// Flags about the model and the device: MODEL or -m; --device, -t, --gpu-layers, --no-repack.
 struct ModelFlags {
     std::string path;  // empty = the small model inside the program
     ModelOptions options;
     std::string gpu_layers = "auto";
+    void declare_path(CLI::App & command);  // MODEL or -m alone, for what computes nothing
     void declare(CLI::App & command);
     Result<GgufFile> open() const;
     Result<LoadedModel> load() const;
@@ -72,6 +73,9 @@ struct AdapterFlag {
     bool given() const { return !text.empty(); }
     Result<Loaded> load(const Model & model) const;
 };
+
+// A seed: a whole number from 0 to 2^64-1. (CLI11 alone would wrap -1 and cut what is larger.)
+CLI::Validator seed_range();
 
 // Refuses an output that is one of the files read (by any name) or that cannot be written: before
 // the work, not after it.

@@ -1,8 +1,8 @@
 // The command line: declares the subcommands, reports wrong usage with the nearest match, and sets
 // up logging. The answer goes to stdout, everything else to stderr.
 #include "base/log.h"
+#include "base/nearest.h"
 #include "cli/command.h"
-#include "cli/nearest.h"
 
 #include <cstdio>
 

@@ -15,8 +15,6 @@ namespace lumi {
 
 namespace {
 
-constexpr int kMaxThreads = 512;  // ggml's own limit
-
 template <typename Function> Function cpu_function(ggml_backend_dev_t device, const char * name) {
     return reinterpret_cast<Function>(
         ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device), name));

@@ -14,6 +14,8 @@
 
 namespace lumi {
 
+inline constexpr int kMaxThreads = 512;  // ggml's own limit
+
 struct DeviceInfo {
     std::string name;         // "cpu", "Vulkan0", "CUDA0": what --device takes
     std::string description;  // as the driver calls it

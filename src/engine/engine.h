@@ -49,7 +49,7 @@ struct TrainRequest {
 };
 
 // What a lesson (a fact or a few chats, taught while serving) learns with unless told otherwise:
-// rank 8, alpha 16, 24 epochs, up to eight conversations a step, and a learning rate that falls
+// rank 8, alpha 16, 20 epochs, up to eight conversations a step, and a learning rate that falls
 // with the model's width (0.384 / n_embd: 1.5e-4 for E4B, 6e-4 for Gemma 3 270M, 3e-3 for the small
 // model inside lumi).
 TrainOptions lesson_options(int n_embd);

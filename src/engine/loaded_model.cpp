@@ -30,7 +30,7 @@ TrainOptions lesson_options(int n_embd) {
     TrainOptions options;
     options.rank = 8;
     options.alpha = 16.0F;
-    options.epochs = 24;
+    options.epochs = 20;
     options.learning_rate = kRateTimesWidth / static_cast<float>(n_embd);
     options.warmup_steps = 2;
     options.batch_samples = 8;

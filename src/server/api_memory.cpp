@@ -12,6 +12,10 @@ using nlohmann::json;
 
 namespace {
 
+constexpr const char * kTrainFields[] = {
+    "messages",  "corpus",         "epochs",    "rank",    "alpha", "lr",  "batch",
+    "max_steps", "assistant_only", "val_split", "targets", "from",  "seed"};
+
 // messages: one conversation, or a list of conversations.
 Status read_chats(const json & object, std::vector<std::vector<Message>> & chats) {
     const json & value = object["messages"];
@@ -30,6 +34,7 @@ Result<TrainRequest> read_request(const std::string & body, int n_embd) {
     const json object = LUMI_TRY(request_object(body));
     const Fields fields(object);
     TrainRequest request;
+    LUMI_TRY(fields.only(kTrainFields));
     request.options = lesson_options(n_embd);
     if (fields.has("messages") == fields.has("corpus")) {
         return Error{
@@ -49,7 +54,7 @@ Result<TrainRequest> read_request(const std::string & body, int n_embd) {
     LUMI_TRY(fields.number("lr", 1e-9, 1, o.learning_rate));
     LUMI_TRY(fields.integer("batch", 1, 4096, o.batch_samples));
     LUMI_TRY(fields.integer("max_steps", 0, 1000000, o.max_steps));
-    LUMI_TRY(fields.integer("seed", 0, int64_t{1} << 53, o.seed));
+    LUMI_TRY(fields.seed("seed", o.seed));
     LUMI_TRY(fields.boolean("assistant_only", request.assistant_only));
     LUMI_TRY(fields.number("val_split", 0, 0.9, request.validation_share));
     LUMI_TRY(fields.text("targets", request.targets));

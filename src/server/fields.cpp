@@ -1,10 +1,13 @@
 // The field readers and the table of sampling fields.
 #include "server/fields.h"
 
+#include "base/nearest.h"
+#include "base/utf8.h"
 #include "chat/message_json.h"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -103,17 +106,38 @@ Status Fields::integer(const char * name, int64_t min, int64_t max, int & out) c
     return {};
 }
 
-Status Fields::integer(const char * name, int64_t min, int64_t max, uint64_t & out) const {
+Status Fields::seed(const char * name, uint64_t & out) const {
     const json * value = member(*object_, name);
     if (value == nullptr) {
         return {};
     }
-    if (!value->is_number_integer() || value->get<double>() < static_cast<double>(min) ||
-        value->get<double>() > static_cast<double>(max)) {
-        return field_error(name, found_text(*value),
-                           range_text(static_cast<double>(min), static_cast<double>(max)));
+    if (value->is_number_unsigned()) {
+        out = value->get<uint64_t>();
+        return {};
     }
-    out = value->get<uint64_t>();
+    if (!value->is_number_integer() || value->get<int64_t>() != -1) {
+        return field_error(name, found_text(*value),
+                           "a whole number from 0 to 18446744073709551615, or -1 for the default");
+    }
+    return {};
+}
+
+Status Fields::only(std::span<const char * const> names) const {
+    for (const auto & [key, value] : object_->items()) {
+        if (std::find(names.begin(), names.end(), key) != names.end()) {
+            continue;
+        }
+        const std::vector<std::string> known(names.begin(), names.end());
+        const std::string best = nearest(key.substr(0, 64), known);
+        std::string hint = "did you mean " + best + "?";
+        if (best.empty()) {
+            hint = "allowed:";
+            for (const std::string & name : known) {
+                hint += (name == known.front() ? " " : ", ") + name;
+            }
+        }
+        return Error{ErrorKind::invalid_argument, "unknown field " + quoted(key, 64) + "; " + hint};
+    }
     return {};
 }
 
@@ -185,10 +209,7 @@ Status read_sampling(const json & object, int n_vocab, GenerationOptions & optio
     LUMI_TRY(fields.number("repeat_penalty", 0.01, 10, s.repeat_penalty));
     LUMI_TRY(fields.number("frequency_penalty", -2, 2, s.frequency_penalty));
     LUMI_TRY(fields.number("presence_penalty", -2, 2, s.presence_penalty));
-    if (fields.has("seed") &&
-        !(object["seed"].is_number_integer() && object["seed"].get<int64_t>() == -1)) {
-        LUMI_TRY(fields.integer("seed", 0, int64_t{1} << 53, s.seed));
-    }
+    LUMI_TRY(fields.seed("seed", s.seed));
     LUMI_TRY(fields.texts("stop", 16, options.stops));
     LUMI_TRY(fields.boolean("ignore_eos", options.ignore_end));
     LUMI_TRY(read_logit_bias(object, n_vocab, s.logit_bias));

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,12 @@ class Fields {
     Status number(const char * name, double min, double max, float & out) const;
     Status number(const char * name, double min, double max, double & out) const;
     Status integer(const char * name, int64_t min, int64_t max, int & out) const;
-    Status integer(const char * name, int64_t min, int64_t max, uint64_t & out) const;
+    // 0 to 2^64-1; -1 leaves the default, as a client of llama.cpp may send it.
+    Status seed(const char * name, uint64_t & out) const;
     Status boolean(const char * name, bool & out) const;
     Status text(const char * name, std::string & out) const;
+    // Refuses a member that is none of these: a misspelt option must not count as absent.
+    Status only(std::span<const char * const> names) const;
     // A string or a list of strings.
     Status texts(const char * name, size_t max_count, std::vector<std::string> & out) const;
 

@@ -6,21 +6,45 @@
 
 #include <httplib.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <nlohmann/json.hpp>
 #include <sys/socket.h>
 
 #include <atomic>
+#include <chrono>
 #include <map>
+#include <thread>
 
 namespace lumi {
 
 namespace {
 
+constexpr int kMaxDescriptor = 4096;
+
+// Every connection that clients opened to our port.
+void shut_connections(int port, int how) {
+    for (int fd = 3; fd < kMaxDescriptor; ++fd) {
+        sockaddr_storage address{};
+        socklen_t length = sizeof(address);
+        if (::getpeername(fd, reinterpret_cast<sockaddr *>(&address), &length) != 0 ||
+            ::getsockname(fd, reinterpret_cast<sockaddr *>(&address), &length) != 0) {
+            continue;
+        }
+        const auto & v4 = reinterpret_cast<const sockaddr_in &>(address);
+        const auto & v6 = reinterpret_cast<const sockaddr_in6 &>(address);
+        const bool ours = address.ss_family == AF_INET    ? ntohs(v4.sin_port) == port
+                          : address.ss_family == AF_INET6 ? ntohs(v6.sin6_port) == port
+                                                          : false;
+        if (ours) {
+            ::shutdown(fd, how);
+        }
+    }
+}
+
 #ifndef LUMI_HTTPLIB_HAS_CONNECTION_CLOSED
 // Old versions hide the connection's socket from handlers; it is the one whose peer is the
 // request's.
 int socket_of(const httplib::Request & request) {
-    constexpr int kMaxDescriptor = 4096;
     for (int fd = 3; fd < kMaxDescriptor; ++fd) {
         sockaddr_storage address{};
         socklen_t length = sizeof(address);
@@ -97,6 +121,8 @@ struct HttpServer::Impl {
     httplib::Server server;
     std::map<std::string, std::map<std::string, Handler>> routes;  // path -> method -> handler
     std::atomic<bool> stopping = false;
+    std::atomic<bool> serving = false;
+    int listener = -1;
 
     // What is wrong with the request before any handler sees it; status 0 when nothing is.
     HttpReply refuse(const httplib::Request & request) const {
@@ -229,8 +255,17 @@ HttpServer::HttpServer(HttpOptions options) : impl_(std::make_unique<Impl>()) {
     server.set_payload_max_length(impl_->options.max_body_bytes);
     server.set_read_timeout(impl_->options.idle_seconds);
     server.set_write_timeout(impl_->options.idle_seconds);
-    server.set_keep_alive_timeout(5);
+    // One request a connection. The library reads ahead and forgets what it read with each request,
+    // so that a second one in the same packet would be lost or its middle taken for a request; and
+    // an idle connection would hold a thread.
+    server.set_keep_alive_max_count(1);
     server.set_tcp_nodelay(true);
+    // The library's own options would let a second server take the same port and half the clients.
+    server.set_socket_options([this](int socket) {
+        const int yes = 1;
+        ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+        impl_->listener = socket;
+    });
     const auto plain = [this](const httplib::Request & request, httplib::Response & response) {
         impl_->answer(request, response, {});
     };
@@ -264,12 +299,16 @@ void HttpServer::add(const std::string & method, const std::string & path, Handl
 
 Result<int> HttpServer::bind() {
     HttpOptions & options = impl_->options;
+    bool bound = false;
     if (options.port == 0) {
         options.port = impl_->server.bind_to_any_port(options.host);
-        if (options.port > 0) {
-            return options.port;
-        }
-    } else if (impl_->server.bind_to_port(options.host, options.port)) {
+        bound = options.port > 0;
+    } else {
+        bound = impl_->server.bind_to_port(options.host, options.port);
+    }
+    if (bound) {
+        // The library queues five; who connects beyond that waits a second for the next try.
+        ::listen(impl_->listener, SOMAXCONN);
         return options.port;
     }
     return Error{ErrorKind::io, "cannot listen on " + options.host + ":" +
@@ -278,12 +317,29 @@ Result<int> HttpServer::bind() {
 }
 
 void HttpServer::serve() {
-    impl_->server.listen_after_bind();
+    impl_->serving = true;
+    if (!impl_->stopping) {
+        impl_->server.listen_after_bind();
+    }
+    impl_->serving = false;
 }
 
 void HttpServer::stop() {
+    using std::chrono::steady_clock;
+    constexpr std::chrono::seconds kGrace{1};
     impl_->stopping = true;
-    impl_->server.stop();
+    const auto started = steady_clock::now();
+    // Told once it listens: before that the library would not hear it. A thread that waits for a
+    // client's next byte sees the end; one that cannot write to its client is given a moment.
+    for (bool told = false; impl_->serving;) {
+        if (!told && impl_->server.is_running()) {
+            impl_->server.stop();
+            told = true;
+        }
+        const bool patient = steady_clock::now() - started < kGrace;
+        shut_connections(impl_->options.port, patient ? SHUT_RD : SHUT_RDWR);
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
 }
 
 }  // namespace lumi

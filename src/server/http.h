@@ -41,8 +41,9 @@ struct HttpOptions {
     std::string host = "127.0.0.1";
     int port = 8080;  // 0 = any free port
     size_t max_body_bytes = 64U << 20U;
-    int max_connections = 32;  // worker threads
-    int idle_seconds = 30;     // a silent client is dropped after this
+    int max_connections =
+        256;                // worker threads: a slow client holds one, an idle thread costs little
+    int idle_seconds = 30;  // a silent client is dropped after this
 };
 
 class HttpServer {
@@ -56,7 +57,8 @@ class HttpServer {
     Result<int> bind();
     // Serves until stop(); call bind() first.
     void serve();
-    void stop();  // any thread
+    // Ends what runs and returns when serve() has; any thread. Whoever waits for a client is woken.
+    void stop();
 
   private:
     struct Impl;

@@ -230,6 +230,13 @@ Status Tokenizer::Vocab::load_ids(const GgufFile & file, const VocabFamily & fam
     }
     std::sort(ends.begin(), ends.end());
     ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+    // Nothing here uses these two, so a slip in them is no reason to refuse the file.
+    for (const char * key :
+         {"tokenizer.ggml.unknown_token_id", "tokenizer.ggml.padding_token_id"}) {
+        if (const Result<TokenId> id = token_of(key); !id.ok()) {
+            log(LogLevel::warning, id.error().message + ": it is not used");
+        }
+    }
     constexpr const char * kSuppress = "tokenizer.ggml.suppress_tokens";
     if (file.has(kSuppress)) {
         suppressed = LUMI_TRY(file.get_i32s(kSuppress));

@@ -52,10 +52,27 @@ class Usage(unittest.TestCase):
 
     def test_values_out_of_range_exit_2_and_name_the_option(self):
         for flag, value in [("--temp", "-1"), ("--top-p", "1.5"), ("--top-k", "-3"), ("-c", "-1"), ("-n", "x"),
-                            ("--kv", "q2"), ("--flash", "maybe"), ("-t", "5000")]:
+                            ("--kv", "q2"), ("--flash", "maybe"), ("-t", "513"), ("--seed", "-1"),
+                            ("--seed", "18446744073709551616"), ("--seed", "1.5")]:
             done = lumi("run", flag, value, "-p", "hi")
             self.assertEqual(done.returncode, 2, (flag, value))
             self.assertIn(flag, done.stderr)
+
+    def test_a_seed_out_of_range_is_told_the_range_by_every_command(self):
+        for command in (["run", "-p", "hi"], ["train", MODEL, "data.jsonl", "-o", "a"], ["synth", "tiny", "a.gguf"]):
+            done = lumi(*command, "--seed", "-1")
+            self.assertEqual(done.returncode, 2, command)
+            self.assertIn("found '-1'; allowed: a whole number from 0 to 18446744073709551615", done.stderr)
+        self.assertEqual(lumi("run", "-p", "hi", "-n", "1", "--seed", "18446744073709551615").returncode, 0)
+
+    def test_too_many_threads_are_refused_with_the_range(self):
+        done = lumi("run", "-t", "513", "-p", "hi")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("512", done.stderr)
+
+    def test_tokenize_offers_no_device(self):
+        for word in ["--device", "--threads", "--no-repack"]:
+            self.assertNotIn(word, lumi("tokenize", "--help").stdout)
 
     def test_version_names_lumi_ggml_and_the_cpu_backend(self):
         done = lumi("--version")
@@ -96,6 +113,11 @@ class Files(unittest.TestCase):
         report = json.loads(lumi("inspect", MODEL, "--json", "--tensors").stdout)
         self.assertEqual(report["config"]["architecture"], "gemma4")
         self.assertEqual(sum(t["bytes"] for t in report["tensors"]), report["bytes"])
+
+    def test_inspect_plans_no_larger_a_context_than_the_model_has(self):
+        report = json.loads(lumi("inspect", MODEL, "--json").stdout)
+        self.assertEqual(report["memory"]["n_ctx"], report["config"]["context"])
+        self.assertEqual(json.loads(lumi("inspect", MODEL, "--json", "-c", 64).stdout)["memory"]["n_ctx"], 64)
 
     def test_train_names_the_broken_line(self):
         good = json.dumps({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})
@@ -202,6 +224,7 @@ class Answers(unittest.TestCase):
     def test_a_prompt_over_the_context_is_refused_with_both_numbers(self):
         done = lumi("run", "-c", 64, "-p", "word " * 300)
         self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout, "")
         self.assertIn("64", done.stderr)
 
     def test_chat_reads_commands(self):

@@ -45,6 +45,12 @@ void RawClient::send(const std::string & bytes) const {
     }
 }
 
+void RawClient::send_request(const std::string & method, const std::string & path,
+                             const std::string & body, const std::string & extra_headers) const {
+    send(method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n" + extra_headers +
+         "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+}
+
 bool RawClient::receive_more(int timeout_ms) {
     pollfd waiting{socket_, POLLIN, 0};
     if (socket_ < 0 || ::poll(&waiting, 1, timeout_ms) <= 0) {
@@ -57,6 +63,12 @@ bool RawClient::receive_more(int timeout_ms) {
     }
     buffer_.append(bytes, static_cast<size_t>(n));
     return true;
+}
+
+bool RawClient::ended() {
+    pollfd waiting{socket_, POLLIN, 0};
+    char byte = 0;
+    return ::poll(&waiting, 1, 2000) > 0 && ::recv(socket_, &byte, 1, 0) == 0;
 }
 
 std::string RawClient::read_until(const std::string & text) {
@@ -109,9 +121,7 @@ RawReply RawClient::read_reply() {
 RawReply request(int port, const std::string & method, const std::string & path,
                  const std::string & body, const std::string & extra_headers) {
     RawClient client(port);
-    client.send(method + " " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" +
-                extra_headers + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
-                body);
+    client.send_request(method, path, body, "Connection: close\r\n" + extra_headers);
     return client.read_reply();
 }
 

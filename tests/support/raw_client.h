@@ -19,10 +19,15 @@ class RawClient {
     RawClient & operator=(const RawClient &) = delete;
     ~RawClient();
     void send(const std::string & bytes) const;
+    // A whole request with its length; the connection stays open unless a header says otherwise.
+    void send_request(const std::string & method, const std::string & path,
+                      const std::string & body, const std::string & extra_headers = "") const;
     // Until at least this text has arrived, or two seconds passed.
     std::string read_until(const std::string & text);
     // The whole reply (the server closes, or the length is known).
     RawReply read_reply();
+    // Whether the server has closed the connection, after at most two seconds.
+    bool ended();
     void close();
 
   private:

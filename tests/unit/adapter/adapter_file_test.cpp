@@ -1,5 +1,5 @@
 // Adapters written and read back: llama.cpp's layout, number for number.
-#include "small_config.h"
+#include "small_adapter.h"
 
 #include "base/log.h"
 #include "gguf/gguf_writer.h"

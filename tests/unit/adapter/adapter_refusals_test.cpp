@@ -1,6 +1,6 @@
 // Every way an adapter file can lie, one test each (cases/training.md L14, L41). Each case differs
 // from a file that loads in one thing only.
-#include "small_config.h"
+#include "small_adapter.h"
 
 #include "base/log.h"
 #include "gguf/gguf_writer.h"

@@ -1,5 +1,5 @@
 // Adapters on a device: scale, look-up order, and that what is uploaded is what was given.
-#include "small_config.h"
+#include "small_adapter.h"
 
 #include <memory>
 

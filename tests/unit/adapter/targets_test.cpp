@@ -1,5 +1,5 @@
 // Target sets from text, and which modules an adapter gets from them.
-#include "small_config.h"
+#include "small_adapter.h"
 
 #include <set>
 

@@ -25,6 +25,12 @@ TEST(MessageJson, BrokenJsonIsAnErrorWithAByteAndNotAnAbort) {
     }
 }
 
+TEST(MessageJson, ANumberThatDoesNotFitIsCalledThat) {
+    const Result<json> value = parse_json(R"({"temperature": 1e999})");
+    ASSERT_FALSE(value.ok());
+    EXPECT_NE(value.error().message.find("a number that is too large"), std::string::npos);
+}
+
 TEST(MessageJson, EveryShapeOfAMessageIsRead) {
     const json value = json::parse(R"([
         {"role":"developer","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},
@@ -61,6 +67,8 @@ TEST(MessageJson, WrongShapesAreNamedByTheirPath) {
          "messages[1].tool_calls[0]"},
         {R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"[1]"}}]}])",
          "messages[0].tool_calls[0].function.arguments"},
+        {R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{x"}}]}])",
+         "messages[0].tool_calls[0].function.arguments: not valid JSON"},
         {R"([{"role":"assistant","content":"x","weight":"big"}])", "messages[0].weight"},
     };
     for (const auto & [text, path] : cases) {

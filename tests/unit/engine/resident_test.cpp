@@ -1,5 +1,5 @@
 // One process that answers, learns while it answers, and forgets, on a tiny random gemma4.
-#include "engine/engine.h"
+#include "support/opened_engine.h"
 
 #include <gtest/gtest.h>
 
@@ -9,29 +9,14 @@ namespace lumi {
 
 namespace {
 
-Message message(Role role, std::string content) {
-    Message m;
-    m.role = role;
-    m.content = std::move(content);
-    return m;
-}
+using testing::message;
+using testing::opened_engine;
 
 class Resident : public ::testing::Test {
   protected:
     void SetUp() override {
-        ASSERT_TRUE(load_backends().ok());
-        Result<GgufFile> file = GgufFile::open(LUMI_SOURCE_DIR "/tests/parity/tiny-gemma4.gguf");
-        ASSERT_TRUE(file.ok()) << file.error().message;
-        ModelOptions options;
-        options.device = "cpu";
-        Result<LoadedModel> loaded = load_model(std::move(*file), options);
-        ASSERT_TRUE(loaded.ok()) << loaded.error().message;
-        SessionOptions session;
-        session.n_ctx = 256;
-        session.n_batch = 32;
-        Result<std::unique_ptr<Engine>> started = start_engine(std::move(*loaded), session);
-        ASSERT_TRUE(started.ok()) << started.error().message;
-        engine = std::move(*started);
+        engine = opened_engine("tests/parity/tiny-gemma4.gguf", 256, 32);
+        ASSERT_NE(engine, nullptr);
     }
 
     static TextRequest ask(const std::string & prompt, int max_tokens) {

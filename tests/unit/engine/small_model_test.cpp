@@ -1,7 +1,7 @@
 // The model that ships, as its card promises it: it answers wordings it never saw, learns three
 // lessons without losing what it knew, and forgets them. Figures are printed; no time is asserted.
 #include "chat/message_json.h"
-#include "engine/engine.h"
+#include "support/opened_engine.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -13,6 +13,9 @@
 namespace lumi {
 
 namespace {
+
+using testing::message;
+using testing::opened_engine;
 
 using nlohmann::json;
 
@@ -28,13 +31,6 @@ std::vector<json> read_lines(const std::string & name) {
         }
     }
     return rows;
-}
-
-Message message(Role role, std::string content) {
-    Message m;
-    m.role = role;
-    m.content = std::move(content);
-    return m;
 }
 
 using Chat = std::vector<Message>;
@@ -57,18 +53,8 @@ std::vector<Chat> chats_of(const std::vector<json> & rows) {
 class SmallModel : public ::testing::Test {
   protected:
     void SetUp() override {
-        ASSERT_TRUE(load_backends().ok());
-        Result<GgufFile> file = GgufFile::open(LUMI_SOURCE_DIR "/models/lumi-small.gguf");
-        ASSERT_TRUE(file.ok()) << file.error().message;
-        ModelOptions options;
-        options.device = "cpu";
-        Result<LoadedModel> loaded = load_model(std::move(*file), options);
-        ASSERT_TRUE(loaded.ok()) << loaded.error().message;
-        SessionOptions session;
-        session.n_ctx = 512;
-        Result<std::unique_ptr<Engine>> started = start_engine(std::move(*loaded), session);
-        ASSERT_TRUE(started.ok()) << started.error().message;
-        engine = std::move(*started);
+        engine = opened_engine("models/lumi-small.gguf", 512);
+        ASSERT_NE(engine, nullptr);
     }
 
     // Greedy answers, in the order asked.

@@ -17,7 +17,7 @@ class Served : public ::testing::Test {
         HttpOptions options;
         options.port = 0;
         options.max_body_bytes = max_body;
-        options.max_connections = 8;
+        options.max_connections = workers;
         options.idle_seconds = 2;
         model.name = "scripted";
         model.n_vocab = 100;
@@ -52,6 +52,7 @@ class Served : public ::testing::Test {
         return request(port, "POST", path, body);
     }
 
+    int workers = 8;
     ScriptedEngine engine;
     ServedModel model;
     std::unique_ptr<HttpServer> http;

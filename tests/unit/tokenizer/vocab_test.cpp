@@ -1,5 +1,6 @@
 // Vocabulary arrays are checked, mistyped tokens corrected, ends taken from family and metadata
 // (cases/tokenizers.md T2, T11, T12, T18).
+#include "base/log.h"
 #include "support/tiny_vocab.h"
 #include "tokenizer/tokenizer.h"
 
@@ -173,6 +174,23 @@ TEST(Vocab, BadMergesAreRefusedByElement) {
     VocabSpec spec = test::tiny_gemma4();
     spec.merges.clear();
     expect_refused(spec, ErrorKind::invalid_file, "tokenizer.ggml.merges");
+}
+
+TEST(Vocab, UnusedIdsOutOfRangeAreWarnedOfByName) {
+    VocabSpec spec = test::tiny_gemma4();
+    spec.ints.emplace_back("tokenizer.ggml.unknown_token_id", 99999);
+    spec.ints.emplace_back("tokenizer.ggml.padding_token_id", -1);
+    std::string warned;
+    set_log_sink([&warned](LogLevel level, std::string_view message) {
+        if (level == LogLevel::warning) {
+            warned += std::string(message) + "\n";
+        }
+    });
+    const Loaded loaded(spec);
+    set_log_sink({});
+    ASSERT_TRUE(loaded.result.ok()) << loaded.result.error().message;
+    EXPECT_NE(warned.find("tokenizer.ggml.unknown_token_id is 99999"), std::string::npos) << warned;
+    EXPECT_NE(warned.find("tokenizer.ggml.padding_token_id is 4294967295"), std::string::npos);
 }
 
 TEST(Vocab, RepeatedTextsKeepTheFirstIdAndEmptyTextsMatchNothing) {

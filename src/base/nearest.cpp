@@ -1,5 +1,5 @@
 // Levenshtein distance over a small list of names.
-#include "cli/nearest.h"
+#include "base/nearest.h"
 
 #include <algorithm>
 #include <numeric>
