@@ -6,16 +6,18 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 import urllib.error
-import urllib.request
 
 PROGRAM = sys.argv[1]
 SOURCE = pathlib.Path(sys.argv[2])
+sys.path.insert(0, str(SOURCE / "tools"))
+from lumi_server import Server  # noqa: E402
 MODEL = SOURCE / "models/lumi-small.gguf"
 
 
@@ -247,29 +249,44 @@ class Answers(unittest.TestCase):
 
 
 class Serve(unittest.TestCase):
+    def stopped_well(self, server):
+        started = time.time()
+        server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(server.process.wait(timeout=60), 0)
+        self.assertLess(time.time() - started, 15)
+
     def test_serves_until_sigterm_and_exits_cleanly(self):
-        server = subprocess.Popen([PROGRAM, "serve", "--port", "0"], stderr=subprocess.PIPE, text=True)
-        try:
-            base = None
-            for line in server.stderr:
-                if "listening on" in line:
-                    base = line.split("listening on ")[1].strip()
-                    break
-            self.assertIsNotNone(base)
-            with urllib.request.urlopen(base + "/health", timeout=10) as reply:
-                self.assertTrue(json.load(reply)["ok"])
+        with Server(show=False, program=PROGRAM) as server:
+            self.assertTrue(server.call("/health")["ok"])
             with self.assertRaises(urllib.error.HTTPError) as refused:
-                urllib.request.urlopen(base + "/completion", data=json.dumps({"prompt": "word " * 3000}).encode())
+                server.call("/completion", {"prompt": "word " * 3000})
             self.assertEqual(refused.exception.code, 400)
-        finally:
-            server.send_signal(signal.SIGTERM)
-            started = time.time()
-            self.assertEqual(server.wait(timeout=20), 0)
-            self.assertLess(time.time() - started, 15)
-            server.stderr.close()
+            refused.exception.close()
+            self.stopped_well(server)
+
+    def test_sigterm_ends_a_lesson_a_stream_and_the_wait_for_a_silent_client(self):
+        lesson = {"corpus": json.dumps({"text": "abc"}), "epochs": 10000}
+        stream = {"prompt": "a", "n_predict": -1, "ignore_eos": True, "stream": True}
+        with Server(show=False, program=PROGRAM) as server:
+            host, port = server.base.split("//")[1].split(":")
+            clients = []
+            for path, body in (("/train", lesson), ("/completion", stream), (None, None)):
+                clients.append(socket.create_connection((host, int(port)), timeout=60))
+                text = json.dumps(body)
+                clients[-1].sendall(b"GET" if path is None else
+                                    f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(text)}\r\n\r\n"
+                                    f"{text}".encode())
+            self.assertTrue(clients[1].recv(16).startswith(b"HTTP/1.1 200"))
+            for _ in range(200):
+                if server.call("/health")["training"]:
+                    break
+                time.sleep(0.05)
+            self.assertTrue(server.call("/health")["training"])
+            self.stopped_well(server)
+            for client in clients:
+                client.close()
 
     def test_a_taken_port_is_one_clear_error(self):
-        import socket
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
