@@ -2,6 +2,7 @@
 // graph, so a node that only the CPU has is a preflight error, not a silent detour. Compiled twice,
 // with and without half precision in products.
 #include "parity/tiny_model.h"
+#include "parity/training_case.h"
 #include "parity/vulkan_device.h"
 
 #include <algorithm>
@@ -29,6 +30,33 @@ TEST_F(Vulkan, GradientsOfTinyModelsMatchFloat64) {
         EXPECT_EQ(run.gradients.size(), adapter.pairs.size() * 2);
         EXPECT_LT(worst, kGradientTolerance) << name;
         EXPECT_NEAR(run.loss_sum / reference.loss_sum, 1.0, kLossTolerance);
+    }
+}
+
+void check_training(const char * name, const std::string & device, bool packed, bool recompute) {
+    const TrainingCase c = load_training_case(name, device);
+    const GradientRun options = {packed, recompute, true};
+    const GradientErrors errors = gradient_errors(c, options);
+    print_row(c, kHalfPrecision ? "Vulkan, fp16" : "Vulkan", options, errors);
+    EXPECT_EQ(errors.tensors, c.gradients.size());
+    EXPECT_LT(errors.worst, kGradientTolerance) << errors.worst_name;
+    EXPECT_LT(errors.loss, kLossTolerance);
+}
+
+// Six samples packed by the trainer, without recompute; the test above does what this does not.
+TEST_F(Vulkan, TrainingGradientsMatchFloat64) {
+    check_training("tiny-gemma4", name_, true, false);
+}
+
+// The rest of the table in docs/measured.md, for tools/gradient_table: minutes on a software
+// device.
+TEST_F(Vulkan, DISABLED_EveryTrainingGradientMatchesFloat64) {
+    for (const char * name : {"tiny-gemma4", "tiny-gemma4-kv", "tiny-gemma3"}) {
+        for (const bool packed : {true, false}) {
+            for (const bool recompute : {true, false}) {
+                check_training(name, name_, packed, recompute);
+            }
+        }
     }
 }
 
