@@ -1,5 +1,6 @@
-// lumi eval: loss and perplexity of a dataset, with an adapter beside the base when one is given.
-#include "cli/command.h"
+// lumi eval: loss and perplexity of a dataset under the base and under each adapter, side by side.
+#include "chat/message_json.h"
+#include "cli/train_data.h"
 
 #include <nlohmann/json.hpp>
 
@@ -9,74 +10,114 @@ namespace lumi {
 
 namespace {
 
-constexpr uint64_t kMaxDatasetBytes = uint64_t{4} << 30U;
-
 struct EvalFlags {
     ModelFlags model;
-    AdapterFlag adapter;
+    std::vector<std::string> adapters;
     std::string data;
     int window = 512;
     bool all_tokens = false;
+    double validation_share = 0;
+    uint64_t seed = 42;
+    bool per_sample = false;
     bool json = false;
 };
 
-nlohmann::json result_json(const EvalResult & r) {
-    return {{"loss", r.loss},
-            {"perplexity", r.perplexity},
-            {"targets", r.targets},
-            {"sample_loss", r.sample_loss}};
+// One column of the table.
+struct Column {
+    std::string name;
+    float scale = 1.0F;
+    EvalResult result;
+};
+
+nlohmann::json column_json(const Column & column, bool per_sample) {
+    nlohmann::json out = {{"loss", column.result.loss},
+                          {"perplexity", column.result.perplexity},
+                          {"targets", column.result.targets}};
+    if (per_sample) {
+        for (const SampleLoss & s : column.result.samples) {
+            out["samples"].push_back({{"line", s.line}, {"targets", s.targets}, {"loss", s.loss}});
+        }
+    }
+    return out;
 }
 
-void print(const Dataset & data, const EvalResult & base, const EvalResult * adapted) {
-    std::printf("%-8s %12s%s\n", "line", "base", adapted != nullptr ? "      adapter" : "");
-    for (size_t i = 0; i < data.samples.size(); ++i) {
-        std::printf("%-8d %12.4f", data.samples[i].line, base.sample_loss[i]);
-        if (adapted != nullptr) {
-            std::printf(" %12.4f", adapted->sample_loss[i]);
-        }
-        std::printf("\n");
+void print_json(const Dataset & data, const std::vector<Column> & columns, bool per_sample) {
+    nlohmann::json out = {{"data", dataset_json(data)},
+                          {"base", column_json(columns[0], per_sample)}};
+    out["adapters"] = nlohmann::json::array();
+    for (size_t i = 1; i < columns.size(); ++i) {
+        nlohmann::json column = column_json(columns[i], per_sample);
+        column["file"] = columns[i].name;
+        column["scale"] = columns[i].scale;
+        out["adapters"].push_back(std::move(column));
     }
-    std::printf("%-8s %12.4f", "loss", base.loss);
-    if (adapted != nullptr) {
-        std::printf(" %12.4f", adapted->loss);
-    }
-    std::printf("\n%-10s %10.3f", "perplexity", base.perplexity);
-    if (adapted != nullptr) {
-        std::printf(" %12.3f", adapted->perplexity);
+    std::printf("%s\n", json_text(out).c_str());
+}
+
+template <typename Value>
+void print_row(const std::string & name, const std::vector<Column> & columns, Value value) {
+    std::printf("%-10s", name.c_str());
+    for (const Column & column : columns) {
+        std::printf(" %12.4f", value(column.result));
     }
     std::printf("\n");
 }
 
+void print_table(const std::vector<Column> & columns, bool per_sample) {
+    std::printf("%-10s", per_sample ? "line" : "");
+    for (const Column & column : columns) {
+        const std::string file = column.name.substr(column.name.rfind('/') + 1);
+        std::printf(" %12s", file.size() > 12 ? file.substr(0, 12).c_str() : file.c_str());
+    }
+    std::printf("\n");
+    for (size_t i = 0; per_sample && i < columns[0].result.samples.size(); ++i) {
+        print_row(std::to_string(columns[0].result.samples[i].line), columns,
+                  [i](const EvalResult & r) { return r.samples[i].loss; });
+    }
+    print_row("loss", columns, [](const EvalResult & r) { return r.loss; });
+    print_row("perplexity", columns, [](const EvalResult & r) { return r.perplexity; });
+}
+
+// adapter: FILE[:SCALE], empty for the base.
+Result<Column> evaluate(const std::string & adapter, const Model & model, const Dataset & data,
+                        const CancelToken * cancel) {
+    Column column{"base", 1.0F, {}};
+    LoraView loras;
+    std::unique_ptr<DeviceAdapter> device;
+    if (!adapter.empty()) {
+        const AdapterFlag::Loaded loaded = LUMI_TRY(AdapterFlag{adapter}.load(model));
+        device = LUMI_TRY(DeviceAdapter::create(loaded.data, model.device()));
+        device->add_to(loras, loaded.scale);
+        column.name = adapter;
+        column.scale = loaded.scale;
+    }
+    column.result = LUMI_TRY(evaluate_dataset(model, data, loras, false, cancel));
+    return column;
+}
+
 Status run(const EvalFlags & flags) {
     const LoadedModel loaded = LUMI_TRY(flags.model.load());
-    if (!loaded.chat) {
-        return Error{ErrorKind::unsupported, "this model has no chat format: " + loaded.chat_error};
+    Dataset data = LUMI_TRY(read_dataset(flags.data, loaded, flags.window, flags.all_tokens));
+    if (flags.validation_share > 0) {
+        data = split_validation(data, flags.validation_share, flags.seed);
+        if (data.samples.empty()) {
+            return Error{ErrorKind::invalid_argument,
+                         "--val-split: of so few samples none is held out; allowed: a larger "
+                         "share, or 0 for all of them"};
+        }
     }
-    const std::string text = LUMI_TRY(read_text_file(flags.data, kMaxDatasetBytes));
-    DatasetOptions options;
-    options.max_tokens = flags.window;
-    options.assistant_only = !flags.all_tokens;
-    const Dataset data = LUMI_TRY(parse_dataset(text, *loaded.chat, *loaded.tokenizer, options));
+    std::fprintf(stderr, "%s: %s\n", flags.data.c_str(), dataset_text(data).c_str());
     const std::shared_ptr<CancelToken> cancel = cancel_on_signal();
-    const EvalResult base =
-        LUMI_TRY(evaluate_dataset(*loaded.model, data, LoraView(), false, cancel.get()));
-    std::optional<EvalResult> adapted;
-    if (flags.adapter.given()) {
-        const AdapterFlag::Loaded adapter = LUMI_TRY(flags.adapter.load(*loaded.model));
-        const std::unique_ptr<DeviceAdapter> device =
-            LUMI_TRY(DeviceAdapter::create(adapter.data, loaded.model->device()));
-        LoraView loras;
-        device->add_to(loras, adapter.scale);
-        adapted = LUMI_TRY(evaluate_dataset(*loaded.model, data, loras, false, cancel.get()));
+    std::vector<std::string> adapters = {""};
+    adapters.insert(adapters.end(), flags.adapters.begin(), flags.adapters.end());
+    std::vector<Column> columns;
+    for (const std::string & adapter : adapters) {
+        columns.push_back(LUMI_TRY(evaluate(adapter, *loaded.model, data, cancel.get())));
     }
     if (flags.json) {
-        nlohmann::json out = {{"base", result_json(base)}};
-        if (adapted) {
-            out["adapter"] = result_json(*adapted);
-        }
-        std::printf("%s\n", out.dump().c_str());
+        print_json(data, columns, flags.per_sample);
     } else {
-        print(data, base, adapted ? &*adapted : nullptr);
+        print_table(columns, flags.per_sample);
     }
     return {};
 }
@@ -86,18 +127,28 @@ Status run(const EvalFlags & flags) {
 void declare_eval(CLI::App & app, int & exit_code) {
     auto flags = std::make_shared<EvalFlags>();
     CLI::App * command =
-        add_command(app, "eval", "loss and perplexity of a dataset, with and without an adapter",
+        add_command(app, "eval", "loss and perplexity of a dataset, with and without adapters",
                     "  lumi eval model.gguf chats.jsonl\n"
-                    "  lumi eval model.gguf chats.jsonl --adapter lesson.gguf --json");
+                    "  lumi eval model.gguf chats.jsonl --adapter lesson.gguf --per-sample\n"
+                    "  lumi eval model.gguf chats.jsonl --val-split 0.05 --json");
     flags->model.declare(*command);
     command->get_option("--model")->required()->description("GGUF file");
-    command->add_option("data", flags->data, "JSONL or plain text, as for train")->required();
-    flags->adapter.declare(*command);
+    command->add_option("data", flags->data, "data file, as for train")->required();
+    command
+        ->add_option("--adapter", flags->adapters,
+                     "LoRA adapter FILE[:SCALE] to show beside the base (may be repeated)")
+        ->allow_extra_args(false);
     command->add_option("--window", flags->window, "longest sample in tokens")
         ->capture_default_str()
-        ->check(CLI::Range(2, 1 << 20));
+        ->check(CLI::Range(16, 1 << 20));
     command->add_flag("--all-tokens", flags->all_tokens,
                       "count every token, not only the assistant's");
+    command
+        ->add_option("--val-split", flags->validation_share,
+                     "only the share that train holds out with the same --val-split and --seed")
+        ->check(CLI::Range(0.0, 0.9));
+    command->add_option("--seed", flags->seed, "seed of --val-split")->capture_default_str();
+    command->add_flag("--per-sample", flags->per_sample, "the loss of each sample too");
     command->add_flag("--json", flags->json, "one JSON object on stdout");
     command->callback([flags, &exit_code] { exit_code = exit_code_of(run(*flags)); });
 }

@@ -28,11 +28,6 @@ size_t turn_border(const Sample & sample, size_t pos, size_t end) {
     return end;
 }
 
-// Windows of one record lie side by side.
-bool same_record(const Sample & a, const Sample & b) {
-    return a.document >= 0 && a.document == b.document;
-}
-
 // A reply of nothing but its end would teach to say nothing.
 Status check_answers(std::span<const Message> messages) {
     for (size_t i = 0; i < messages.size(); ++i) {
@@ -57,6 +52,10 @@ uint64_t hash_of(const Sample & sample) {
 }
 
 }  // namespace
+
+bool same_record(const Sample & a, const Sample & b) {
+    return a.document >= 0 && a.document == b.document;
+}
 
 int Sample::n_targets() const {
     return static_cast<int>(std::count_if(target_weight.begin(), target_weight.end(),

@@ -18,6 +18,9 @@ struct Sample {
     int n_targets() const;
 };
 
+// Windows of one record; they lie side by side in a dataset.
+bool same_record(const Sample & a, const Sample & b);
+
 struct DatasetOptions {
     int max_tokens = 512;        // the training window; longer samples are split and counted
     bool assistant_only = true;  // false: every token but the first is a target

@@ -58,16 +58,27 @@ Result<bool> Evaluation::advance(GraphRunner & runner) {
 }
 
 EvalResult Evaluation::result() const {
+    const auto mean = [](double loss, double weight) { return weight > 0 ? loss / weight : 0.0; };
     EvalResult result;
     double loss = 0;
     double weight = 0;
+    double record_loss = 0;
+    double record_weight = 0;
     for (size_t i = 0; i < samples_.size(); ++i) {
+        if (i == 0 || !same_record(samples_[i - 1], samples_[i])) {
+            result.samples.push_back({samples_[i].line, 0, 0.0});
+            record_loss = record_weight = 0;
+        }
+        const auto targets = static_cast<uint64_t>(samples_[i].n_targets());
         loss += weighted_loss_[i];
         weight += weight_[i];
-        result.targets += static_cast<uint64_t>(samples_[i].n_targets());
-        result.sample_loss.push_back(weight_[i] > 0 ? weighted_loss_[i] / weight_[i] : 0.0);
+        record_loss += weighted_loss_[i];
+        record_weight += weight_[i];
+        result.targets += targets;
+        result.samples.back().targets += targets;
+        result.samples.back().loss = mean(record_loss, record_weight);
     }
-    result.loss = weight > 0 ? loss / weight : 0.0;
+    result.loss = mean(loss, weight);
     result.perplexity = std::exp(result.loss);
     return result;
 }

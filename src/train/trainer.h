@@ -89,12 +89,19 @@ class Trainer {
     std::unique_ptr<Impl> impl_;
 };
 
-// Mean loss and perplexity of a dataset under a model with adapters: `lumi eval`.
+// Loss and perplexity of a dataset under a model with adapters: `lumi eval`. A loss is the sum of
+// the targets' weighted losses (graph/loss.h) over the sum of their weights' sizes: the mean of
+// -log p where all weights are 1.
+struct SampleLoss {
+    int line = 0;
+    uint64_t targets = 0;
+    double loss = 0;
+};
 struct EvalResult {
-    double loss = 0;  // per target token
+    double loss = 0;
     double perplexity = 0;
     uint64_t targets = 0;
-    std::vector<double> sample_loss;
+    std::vector<SampleLoss> samples;  // one a record: its windows are one sample again
 };
 Result<EvalResult> evaluate_dataset(const Model & model, const Dataset & dataset,
                                     const LoraView & loras, bool portable,

@@ -150,7 +150,7 @@ class Files(unittest.TestCase):
         self.assertEqual(off.stdout, plain.stdout)
         self.assertIn("adapter.lora.alpha", lumi("inspect", adapter).stdout)
         evaluated = json.loads(lumi("eval", MODEL, data, "--adapter", adapter, "--json").stdout)
-        self.assertLess(evaluated["adapter"]["loss"], evaluated["base"]["loss"])
+        self.assertLess(evaluated["adapters"][0]["loss"], evaluated["base"]["loss"])
 
     def test_train_never_writes_over_what_it_reads(self):
         model, data = self.path / "model.gguf", self.path / "data.jsonl"
