@@ -1,5 +1,6 @@
 // lumi tokenize and lumi devices: two small looks inside.
 #include "cli/command.h"
+#include "device/panel_product.h"
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -60,6 +61,8 @@ Status run_devices() {
         }
         std::printf("\n");
     }
+    // Rows of every model we know are multiples of 32.
+    std::printf("training products on the CPU: %s\n", panel_kernel_text(panel_kernel(32)));
     return {};
 }
 

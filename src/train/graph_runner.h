@@ -32,6 +32,8 @@ class GraphRunner {
     // The next slice; true when the run is complete and the losses can be read.
     Result<bool> advance() { return sliced_.advance(); }
     int slices_run() const { return sliced_.slices_run(); }
+    // The graph of the run that begin() prepared, to measure it.
+    ggml_cgraph * graph() const { return built_.graph.graph; }
 
     // Of the completed run: the sum of weighted losses (graph/loss.h), and each row's loss,
     // unweighted.
