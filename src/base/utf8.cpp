@@ -54,14 +54,13 @@ size_t matching_bytes(std::string_view text) {
     return matched;
 }
 
-// Length of the whole code point that text starts with; 0 when there is none.
-size_t code_point_length(std::string_view text) {
+}  // namespace
+
+size_t utf8_code_point_length(std::string_view text) {
     const size_t matched = matching_bytes(text);
     return matched > 0 && matched == utf8_lead_length(static_cast<unsigned char>(text[0])) ? matched
                                                                                            : 0;
 }
-
-}  // namespace
 
 size_t utf8_lead_length(unsigned char lead) {
     if (lead < 0x80 || !can_lead(lead)) {
@@ -87,7 +86,7 @@ size_t utf8_complete_prefix(std::string_view text) {
 
 bool utf8_valid(std::string_view text) {
     while (!text.empty()) {
-        const size_t length = code_point_length(text);
+        const size_t length = utf8_code_point_length(text);
         if (length == 0) {
             return false;
         }
@@ -100,7 +99,7 @@ std::string utf8_sanitized(std::string_view text) {
     std::string out;
     out.reserve(text.size());
     while (!text.empty()) {
-        const size_t length = code_point_length(text);
+        const size_t length = utf8_code_point_length(text);
         if (length == 0) {
             out += "\xef\xbf\xbd";
             text.remove_prefix(1);

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "tokenizer/merge_table.h"
-#include "tokenizer/vocab.h"
 
 namespace lumi {
 
@@ -20,7 +19,6 @@ class BpeTokenizer final : public Tokenizer {
   private:
     BpeTokenizer(std::unique_ptr<Vocab> vocab, MergeTable merges)
         : Tokenizer(std::move(vocab)), merges_(std::move(merges)) {}
-    static Result<MergeTable> load_merges(const GgufFile & file, const Vocab & vocab);
     void encode_run(std::string_view run, std::vector<TokenId> & out) const;
 
     MergeTable merges_;

@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 #include "tokenizer/bpe_tokenizer.h"
+#include "tokenizer/byte_level_tokenizer.h"
 #include "tokenizer/sentencepiece_tokenizer.h"
 #include "tokenizer/vocab.h"
 
@@ -19,8 +20,11 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const GgufFile & file) {
     if (model == "llama") {
         return SentencePieceTokenizer::load(file);
     }
+    if (model == "gpt2") {
+        return ByteLevelTokenizer::load(file);
+    }
     return Error{ErrorKind::unsupported, "tokenizer.ggml.model is " + quoted(model, 64) +
-                                             "; 'gemma4' and 'llama' are supported"};
+                                             "; 'gemma4', 'llama' and 'gpt2' are supported"};
 }
 
 Tokenizer::Tokenizer(std::unique_ptr<Vocab> vocab) : vocab_(std::move(vocab)) {}

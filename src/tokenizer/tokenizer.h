@@ -1,6 +1,7 @@
 // Text to token ids and back, chosen by tokenizer.ggml.model: "gemma4" (rank-ordered BPE over raw
-// UTF-8) or "llama" (SentencePiece merges by score). Immutable after load; all methods are const
-// and may run on any thread. Invalid UTF-8 is encoded byte by byte, never refused.
+// UTF-8), "llama" (SentencePiece merges by score) or "gpt2" (BPE over bytes). Immutable after load;
+// all methods are const and may run on any thread. Invalid UTF-8 is encoded byte by byte, never
+// refused.
 #pragma once
 
 #include "gguf/gguf_file.h"
@@ -65,8 +66,9 @@ class Tokenizer {
     virtual bool strips_first_space() const { return false; }
     std::string decode(const std::vector<TokenId> & ids, bool with_special) const;
 
+    struct Vocab;  // vocab.h
+
   protected:
-    struct Vocab;
     explicit Tokenizer(std::unique_ptr<Vocab> vocab);
     std::unique_ptr<Vocab> vocab_;
 };

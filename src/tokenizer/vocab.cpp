@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/utf8.h"
+#include "tokenizer/byte_symbols.h"
 #include "tokenizer/space_mark.h"
 #include "tokenizer/vocab_family.h"
 
@@ -54,7 +55,8 @@ Result<std::unique_ptr<Tokenizer::Vocab>> Tokenizer::Vocab::load(const GgufFile 
     LUMI_TRY(vocab->load_texts(file));
     LUMI_TRY(vocab->load_types(file));
     vocab->correct_types(family);
-    LUMI_TRY(vocab->find_bytes());
+    vocab->byte_level = family.byte_level;
+    LUMI_TRY(family.byte_level ? vocab->find_byte_symbols() : vocab->find_bytes());
     vocab->find_specials(family);
     LUMI_TRY(vocab->load_ids(file, family));
     return vocab;
@@ -165,6 +167,24 @@ Status Tokenizer::Vocab::find_bytes() {
     return {};
 }
 
+// Bytes are ordinary tokens here, and pieces are made of them.
+Status Tokenizer::Vocab::find_byte_symbols() {
+    for (size_t byte = 0; byte < bytes.size(); ++byte) {
+        bytes[byte] = find(byte_symbol(static_cast<uint8_t>(byte)));
+        if (bytes[byte] < 0 || type(bytes[byte]) != TokenType::normal) {
+            return bad_file("the vocabulary has no normal token for byte " + std::to_string(byte) +
+                            ", " + quoted(byte_symbol(static_cast<uint8_t>(byte))) +
+                            "; all 256 are needed");
+        }
+    }
+    const auto wrong = std::find(types.begin(), types.end(), TokenType::byte);
+    if (wrong != types.end()) {
+        return bad_file("token " + std::to_string(wrong - types.begin()) +
+                        " is of type byte, which a byte-level vocabulary does not have");
+    }
+    return {};
+}
+
 void Tokenizer::Vocab::find_specials(const VocabFamily & family) {
     using Entry = std::pair<std::string_view, int32_t>;
     std::array<std::vector<Entry>, 3> entries;
@@ -209,7 +229,8 @@ Status Tokenizer::Vocab::load_ids(const GgufFile & file, const VocabFamily & fam
     if (bos < 0) {
         bos = find("<bos>");
     }
-    if (!family.always_bos && file.has("tokenizer.ggml.add_bos_token")) {
+    add_bos = family.add_bos != BosRule::if_file_says_so;
+    if (family.add_bos != BosRule::always && file.has("tokenizer.ggml.add_bos_token")) {
         add_bos = LUMI_TRY(file.get_bool("tokenizer.ggml.add_bos_token"));
     }
     add_bos = add_bos && bos >= 0;
@@ -291,7 +312,7 @@ std::string Tokenizer::Vocab::piece(TokenId id, bool with_special) const {
     case TokenType::unused:
         return with_special ? std::string(text(id)) : std::string();
     }
-    return unmark_spaces(text(id));
+    return byte_level ? bytes_of_symbols(text(id)) : unmark_spaces(text(id));
 }
 
 }  // namespace lumi

@@ -38,6 +38,7 @@ struct Tokenizer::Vocab {
     std::unique_ptr<TextTable> table;
     std::array<SpecialMatcher, 3> matchers;  // by Specials
     std::array<TokenId, 256> bytes{};
+    bool byte_level = false;
     std::vector<TokenId> ends;  // sorted
     std::vector<TokenId> suppressed;
     TokenId bos = -1;
@@ -49,6 +50,7 @@ struct Tokenizer::Vocab {
     Status load_types(const GgufFile & file);
     void correct_types(const VocabFamily & family);
     Status find_bytes();
+    Status find_byte_symbols();
     void find_specials(const VocabFamily & family);
     Status load_ids(const GgufFile & file, const VocabFamily & family);
 };

@@ -8,6 +8,8 @@
 
 namespace lumi {
 
+enum class BosRule : unsigned char { always, unless_file_says_no, if_file_says_so };
+
 struct VocabFamily {
     const char * name;
     std::span<const std::string_view> control;       // always control tokens
@@ -15,10 +17,12 @@ struct VocabFamily {
     std::span<const std::string_view> normal;        // look like control tokens, are plain text
     std::span<const std::string_view> reserved;      // user-defined in files, never from user text
     std::span<const std::string_view> ends;          // end a generation
-    bool always_bos;
+    BosRule add_bos;
+    bool byte_level;  // texts are byte symbols (byte_symbols.h); else bytes are <0x00> to <0xFF>
 };
 
 extern const VocabFamily kGemma4Vocab;
 extern const VocabFamily kGemma3Vocab;  // and other SentencePiece vocabularies
+extern const VocabFamily kQwenVocab;    // and other byte-level vocabularies
 
 }  // namespace lumi

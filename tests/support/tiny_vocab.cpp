@@ -2,6 +2,7 @@
 #include "support/tiny_vocab.h"
 
 #include "base/utf8.h"
+#include "tokenizer/byte_symbols.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -37,14 +38,7 @@ class Bytes {
     std::vector<std::byte> out;
 };
 
-void add_merges(VocabSpec & spec) {
-    constexpr int kLongestRun = 8;
-    for (int length = 1; length <= kLongestRun; ++length) {
-        spec.add(std::string(static_cast<size_t>(length), '\n'), 1);
-    }
-    for (int length = 2; length <= kLongestRun; ++length) {
-        spec.merges.push_back(std::string(static_cast<size_t>(length - 1), '\n') + " \n");
-    }
+std::vector<std::string> merge_lines() {
     std::ifstream in(LUMI_SOURCE_DIR "/tests/support/tiny_merges.txt");
     std::vector<std::string> lines;
     for (std::string line; std::getline(in, line);) {
@@ -54,6 +48,18 @@ void add_merges(VocabSpec & spec) {
         std::cerr << "tests/support/tiny_merges.txt is missing\n";
         std::abort();
     }
+    return lines;
+}
+
+void add_merges(VocabSpec & spec) {
+    constexpr int kLongestRun = 8;
+    for (int length = 1; length <= kLongestRun; ++length) {
+        spec.add(std::string(static_cast<size_t>(length), '\n'), 1);
+    }
+    for (int length = 2; length <= kLongestRun; ++length) {
+        spec.merges.push_back(std::string(static_cast<size_t>(length - 1), '\n') + " \n");
+    }
+    const std::vector<std::string> lines = merge_lines();
     for (size_t rank = 0; rank < lines.size(); ++rank) {
         std::string whole = lines[rank];
         whole.erase(whole.find(' ', 1), 1);
@@ -138,6 +144,78 @@ VocabSpec tiny_gemma3() {
     spec.ints = {{"tokenizer.ggml.bos_token_id", 2}, {"tokenizer.ggml.eos_token_id", 1}};
     spec.flags = {{"tokenizer.ggml.add_space_prefix", false},
                   {"tokenizer.ggml.add_bos_token", true}};
+    return spec;
+}
+
+namespace {
+
+// A text with U+2581 for spaces, in byte symbols.
+std::string in_byte_symbols(std::string text) {
+    constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
+    for (size_t at = text.find(kSpaceMark); at != std::string::npos; at = text.find(kSpaceMark)) {
+        text.replace(at, kSpaceMark.size(), " ");
+    }
+    std::string symbols;
+    for (const char c : text) {
+        symbols += byte_symbol(static_cast<uint8_t>(c));
+    }
+    return symbols;
+}
+
+void add_byte_merge(VocabSpec & spec, const std::string & left, const std::string & right) {
+    spec.merges.push_back(left + " " + right);
+    if (spec.id(left + right) < 0) {
+        spec.add(left + right, 1);
+    }
+}
+
+// Makes sure that a character of several bytes is a token.
+void add_character(VocabSpec & spec, const std::string & text) {
+    const std::string symbols = in_byte_symbols(text);
+    for (size_t at = symbols.empty() ? 0 : utf8_code_point_length(symbols); at < symbols.size();) {
+        const size_t size = utf8_code_point_length(symbols.substr(at));
+        if (spec.id(symbols.substr(0, at + size)) < 0) {
+            add_byte_merge(spec, symbols.substr(0, at), symbols.substr(at, size));
+        }
+        at += size;
+    }
+}
+
+}  // namespace
+
+VocabSpec tiny_qwen3() {
+    VocabSpec spec;
+    spec.architecture = "qwen3";
+    spec.tokenizer_model = "gpt2";
+    for (size_t byte = 0; byte < 256; ++byte) {
+        spec.add(byte_symbol(static_cast<uint8_t>(byte)), 1);
+    }
+    const std::string newline = byte_symbol('\n');
+    for (std::string run = newline; run.size() < 8 * newline.size(); run += newline) {
+        add_byte_merge(spec, run, newline);
+    }
+    for (const std::string & line : merge_lines()) {
+        const size_t space = line.find(' ', 1);
+        const std::string left = line.substr(0, space);
+        const std::string right = line.substr(space + 1);
+        for (const std::string & side : {left, right}) {
+            if (utf8_code_point_length(side) == side.size()) {
+                add_character(spec, side);
+            }
+        }
+        add_byte_merge(spec, in_byte_symbols(left), in_byte_symbols(right));
+    }
+    for (const char * text : {"<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_pad|>"}) {
+        spec.add(text, 3);
+    }
+    for (const char * text : {"<tool_call>", "</tool_call>", "<|fim_pad|>", "<|repo_name|>",
+                              "<tool_response>", "</tool_response>", "<think>", "</think>"}) {
+        spec.add(text, 4);
+    }
+    spec.scores.clear();
+    spec.ints = {{"tokenizer.ggml.bos_token_id", spec.id("<|endoftext|>")},
+                 {"tokenizer.ggml.eos_token_id", spec.id("<|im_end|>")}};
+    spec.texts = {{"tokenizer.ggml.pre", "qwen2"}};
     return spec;
 }
 

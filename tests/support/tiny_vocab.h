@@ -32,6 +32,7 @@ struct VocabSpec {
 // Ids differ from the real vocabularies on purpose.
 VocabSpec tiny_gemma4();
 VocabSpec tiny_gemma3();
+VocabSpec tiny_qwen3();  // the same merges over bytes
 
 // The spec as a GGUF file in memory; keep it alive as long as what was loaded from it.
 class VocabFile {

@@ -157,5 +157,18 @@ TEST_F(Stream, TokensOfATextStreamToTheTextItself) {
     }
 }
 
+TEST(StreamOfBytes, CodePointsOfSeveralTokensAppearWhole) {
+    const test::VocabFile file(test::tiny_qwen3());
+    const std::unique_ptr<Tokenizer> tokenizer = Tokenizer::load(file.gguf()).value();
+    const std::string text = "a 🦙\n\n日本 <think>é";
+    StreamDecoder stream(*tokenizer, {}, true);
+    std::string shown;
+    for (const TokenId id : tokenizer->encode(text, Tokenizer::Specials::parse)) {
+        shown += stream.push(id);
+        EXPECT_TRUE(utf8_valid(shown)) << shown;
+    }
+    EXPECT_EQ(shown + stream.finish(), text);
+}
+
 }  // namespace
 }  // namespace lumi

@@ -97,9 +97,28 @@ TEST(GoldenIds, RealGemma4VocabularyGivesLlamaCppsIds) {
     expect_golden_ids(tokenizer, "gemma4.txt");
 }
 
-// The vectors that come with the vocabulary: texts between marker lines, a line of ids each.
-TEST(GoldenIds, RealGemma4VocabularyPassesItsOwnVectors) {
-    const std::filesystem::path path = vocab_dir() / "ggml-vocab-gemma-4.gguf";
+TEST(GoldenIds, TinyQwen3VocabularyGivesLlamaCppsIds) {
+    const VocabFile file(test::tiny_qwen3());
+    const auto tokenizer = Tokenizer::load(file.gguf());
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+    expect_golden_ids(**tokenizer, "tiny_qwen3.txt");
+}
+
+TEST(GoldenIds, RealQwen2VocabularyGivesLlamaCppsIds) {
+    const std::filesystem::path path = vocab_dir() / "ggml-vocab-qwen2.gguf";
+    LUMI_OPEN_OR_SKIP(path);
+    EXPECT_EQ(tokenizer.n_tokens(), 151936);
+    EXPECT_EQ(tokenizer.end_tokens(), (std::vector<TokenId>{151643, 151645}));
+    EXPECT_FALSE(tokenizer.add_bos());
+    expect_golden_ids(tokenizer, "qwen2.txt");
+}
+
+// The vectors that come with a vocabulary: texts between marker lines, a line of ids each.
+class OwnVectors : public testing::TestWithParam<const char *> {};
+
+TEST_P(OwnVectors, RealVocabularyPassesThem) {
+    const std::filesystem::path path =
+        vocab_dir() / (std::string("ggml-vocab-") + GetParam() + ".gguf");
     LUMI_OPEN_OR_SKIP(path);
     std::ifstream inputs(path.string() + ".inp");
     std::ifstream outputs(path.string() + ".out");
@@ -115,6 +134,13 @@ TEST(GoldenIds, RealGemma4VocabularyPassesItsOwnVectors) {
     EXPECT_EQ(cases, 46U);
     EXPECT_TRUE(all.empty());
 }
+
+INSTANTIATE_TEST_SUITE_P(Vocabularies, OwnVectors, testing::Values("gemma-4", "qwen2", "gpt-2"),
+                         [](const auto & test) {
+                             std::string name = test.param;
+                             std::erase(name, '-');
+                             return name;
+                         });
 
 TEST(GoldenIds, RealGemma3VocabularyGivesLlamaCppsIds) {
     const std::filesystem::path path = gemma3_file();

@@ -55,6 +55,9 @@ void expect_all_fast(const test::VocabSpec & spec) {
     expect_fast(**tokenizer, repeated("\n"), "newlines");
     expect_fast(**tokenizer, repeated("<"), "a special text's first byte");
     expect_fast(**tokenizer, repeated("\xff"), "invalid bytes");
+    expect_fast(**tokenizer, repeated(" \n"), "spaces and newlines");
+    expect_fast(**tokenizer, repeated("\xe3\x80\x80"), "wide spaces");
+    expect_fast(**tokenizer, repeated("'"), "apostrophes");
     expect_fast(**tokenizer, base64_noise(), "base64");
 }
 
@@ -64,6 +67,16 @@ TEST(LongText, MegabyteWordsOfGemma4AreFast) {
 
 TEST(LongText, MegabyteWordsOfGemma3AreFast) {
     expect_all_fast(test::tiny_gemma3());
+}
+
+TEST(LongText, MegabyteWordsOfQwen3AreFast) {
+    expect_all_fast(test::tiny_qwen3());
+}
+
+TEST(LongText, MegabyteWordsOfGpt2AreFast) {
+    test::VocabSpec spec = test::tiny_qwen3();
+    spec.texts = {{"tokenizer.ggml.pre", "gpt-2"}};
+    expect_all_fast(spec);
 }
 
 }  // namespace

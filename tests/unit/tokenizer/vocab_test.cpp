@@ -41,8 +41,8 @@ TEST(Vocab, TheModelKeyAloneChoosesTheAlgorithm) {
     const std::string text = "The quick brown fox";
     EXPECT_NE(by_rank->encode(text, Tokenizer::Specials::plain),
               by_score->encode(text, Tokenizer::Specials::plain));
-    spec.tokenizer_model = "gpt2";
-    expect_refused(spec, ErrorKind::unsupported, "'gpt2'");
+    spec.tokenizer_model = "bert";
+    expect_refused(spec, ErrorKind::unsupported, "'bert'");
 }
 
 TEST(Vocab, MistypedTokensAreCorrected) {
@@ -105,6 +105,39 @@ TEST(Vocab, Gemma4AddsBosEvenWhenTheFileSaysNo) {
     spec = test::tiny_gemma3();
     spec.flags = {{"tokenizer.ggml.add_bos_token", false}};
     EXPECT_FALSE(Loaded(spec)->add_bos());
+}
+
+TEST(Vocab, Qwen3AddsNoBosUnlessTheFileSaysSo) {
+    VocabSpec spec = test::tiny_qwen3();
+    EXPECT_FALSE(Loaded(spec)->add_bos());
+    spec.flags = {{"tokenizer.ggml.add_bos_token", true}};
+    EXPECT_TRUE(Loaded(spec)->add_bos());
+    spec.ints.clear();
+    EXPECT_EQ(Loaded(spec)->bos(), -1);
+    EXPECT_FALSE(Loaded(spec)->add_bos());
+}
+
+TEST(Vocab, EndsOfQwen3AreControlTokensWhateverTheFileTypesThem) {
+    const Loaded loaded(test::tiny_qwen3());
+    for (const char * end : {"<|endoftext|>", "<|im_end|>", "<|fim_pad|>", "<|repo_name|>"}) {
+        EXPECT_TRUE(loaded->is_end(loaded->find(end))) << end;
+        EXPECT_EQ(loaded->type(loaded->find(end)), TokenType::control) << end;
+    }
+    EXPECT_EQ(loaded->end_tokens().size(), 4U);
+}
+
+TEST(Vocab, BadByteLevelVocabulariesAreRefusedByName) {
+    VocabSpec spec = test::tiny_qwen3();
+    spec.texts = {{"tokenizer.ggml.pre", "llama-bpe"}};
+    expect_refused(spec, ErrorKind::unsupported, "'qwen2', 'deepseek-r1-qwen', 'gpt-2'");
+    spec.texts.clear();
+    expect_refused(spec, ErrorKind::invalid_file, "tokenizer.ggml.pre");
+    spec = test::tiny_qwen3();
+    spec.types[65] = 3;
+    expect_refused(spec, ErrorKind::invalid_file, "byte 65");
+    spec = test::tiny_qwen3();
+    spec.types[300] = 6;
+    expect_refused(spec, ErrorKind::invalid_file, "token 300 is of type byte");
 }
 
 TEST(Vocab, BosIsFoundByTextWhenTheKeyIsMissing) {
