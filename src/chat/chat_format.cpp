@@ -17,17 +17,31 @@ struct FamilyMarks {
     std::string_view architecture;
     std::string_view turn_open;
     std::string_view turn_close;
+    bool begins_with_bos;
 };
 
 constexpr FamilyMarks kFamilies[] = {
-    {ChatFamily::gemma4, "gemma4", "<|turn>", "<turn|>"},
-    {ChatFamily::gemma3, "gemma3", "<start_of_turn>", "<end_of_turn>"},
+    {ChatFamily::gemma4, "gemma4", "<|turn>", "<turn|>", true},
+    {ChatFamily::gemma3, "gemma3", "<start_of_turn>", "<end_of_turn>", true},
+    {ChatFamily::qwen3, "qwen3", "<|im_start|>", "<|im_end|>", false},
 };
 
 Error unsupported(const std::string & what) {
     return {ErrorKind::unsupported,
-            what + "; lumi renders conversations of instruction-tuned Gemma 4 and Gemma 3, and "
-                   "any model takes raw prompts"};
+            what + "; lumi renders conversations of instruction-tuned Gemma 4, Gemma 3 and Qwen3, "
+                   "and any model takes raw prompts"};
+}
+
+// Only the switch of the first release lets a conversation choose; the later ones fixed it, and the
+// thinking one ends its prompt in an opened thought. \\n stands in the template's source as such.
+Thinking thinking_of(std::string_view chat_template) {
+    const auto uses = [&](std::string_view text) {
+        return chat_template.find(text) != std::string_view::npos;
+    };
+    if (chat_template.empty() || uses("enable_thinking")) {
+        return Thinking::optional;
+    }
+    return uses("<|im_start|>assistant\\n<think>\\n'") ? Thinking::always : Thinking::never;
 }
 
 }  // namespace
@@ -46,12 +60,13 @@ Result<ChatFormat> ChatFormat::detect(const GgufFile & file, const Tokenizer & t
             return unsupported("the vocabulary has no control token " + std::string(mark));
         }
     }
-    if (tokenizer.bos() < 0) {
+    if (marks->begins_with_bos && tokenizer.bos() < 0) {
         return unsupported("the vocabulary has no beginning-of-sequence token");
     }
     constexpr const char * kTemplate = "tokenizer.chat_template";
+    std::string_view text;
     if (file.has(kTemplate)) {
-        const std::string_view text = LUMI_TRY(file.get_string(kTemplate));
+        text = LUMI_TRY(file.get_string(kTemplate));
         if (text.find(marks->turn_open) == std::string_view::npos) {
             return unsupported(std::string(kTemplate) + " does not use " +
                                std::string(marks->turn_open) + ", so it is another format");
@@ -62,7 +77,7 @@ Result<ChatFormat> ChatFormat::detect(const GgufFile & file, const Tokenizer & t
         constexpr const char * kPerLayer = "gemma4.embedding_length_per_layer_input";
         large = !file.has(kPerLayer) || LUMI_TRY(file.get_u32(kPerLayer)) == 0;
     }
-    return ChatFormat(marks->family, tokenizer, large);
+    return ChatFormat(marks->family, tokenizer, large, thinking_of(text));
 }
 
 Result<RenderedChat> ChatFormat::render(std::span<const Message> messages,
@@ -75,12 +90,27 @@ Result<RenderedChat> ChatFormat::render(std::span<const Message> messages,
             return message_error(i, "only the assistant calls tools");
         }
     }
-    return family_ == ChatFamily::gemma4 ? render_gemma4(*tokenizer_, large_, messages, options)
-                                         : render_gemma3(*tokenizer_, messages, options);
+    switch (family_) {
+    case ChatFamily::gemma4:
+        return render_gemma4(*tokenizer_, large_, messages, options);
+    case ChatFamily::gemma3:
+        return render_gemma3(*tokenizer_, messages, options);
+    case ChatFamily::qwen3:
+        break;
+    }
+    return render_qwen3(*tokenizer_, thinking_, messages, options);
 }
 
 std::unique_ptr<OutputParser> ChatFormat::make_parser(bool in_thought) const {
-    return family_ == ChatFamily::gemma4 ? make_gemma4_parser(in_thought) : make_plain_parser();
+    switch (family_) {
+    case ChatFamily::gemma4:
+        return make_gemma4_parser(in_thought);
+    case ChatFamily::gemma3:
+        return make_plain_parser();
+    case ChatFamily::qwen3:
+        break;
+    }
+    return make_qwen3_parser(in_thought);
 }
 
 Error message_error(size_t index, const std::string & what) {

@@ -1,6 +1,7 @@
 // Renders a conversation to token ids, byte-exact for each model family, and reads the model's
 // output back. The one function for serving and training: it renders, tokenises and says which
-// tokens are the assistant's. Exactly one BOS. Content never yields a control id.
+// tokens are the assistant's. Exactly one BOS where the family has one. Content never yields a
+// control id.
 #pragma once
 
 #include "chat/message.h"
@@ -42,7 +43,8 @@ class OutputParser {
     virtual OutputDelta finish() = 0;
 };
 
-enum class ChatFamily : unsigned char { gemma4, gemma3 };
+enum class ChatFamily : unsigned char { gemma4, gemma3, qwen3 };
+enum class Thinking : unsigned char;  // render.h
 
 class ChatFormat {
   public:
@@ -56,10 +58,11 @@ class ChatFormat {
     std::unique_ptr<OutputParser> make_parser(bool in_thought = false) const;
 
   private:
-    ChatFormat(ChatFamily family, const Tokenizer & tokenizer, bool large)
-        : family_(family), large_(large), tokenizer_(&tokenizer) {}
+    ChatFormat(ChatFamily family, const Tokenizer & tokenizer, bool large, Thinking thinking)
+        : family_(family), large_(large), thinking_(thinking), tokenizer_(&tokenizer) {}
     ChatFamily family_;
-    bool large_;  // gemma4 without PLE: an empty thought block when thinking is off
+    bool large_;         // gemma4 without PLE: an empty thought block when thinking is off
+    Thinking thinking_;  // qwen3: whether its template can think
     const Tokenizer * tokenizer_;
 };
 

@@ -14,16 +14,6 @@ constexpr std::string_view kThoughtClose = "<channel|>";
 constexpr std::string_view kCallOpen = "<|tool_call>";
 constexpr std::string_view kCallClose = "<tool_call|>";
 
-// Bytes at text's end that may be the beginning of marker.
-size_t pending_bytes(std::string_view text, std::string_view marker) {
-    for (size_t n = std::min(marker.size() - 1, text.size()); n > 0; --n) {
-        if (text.ends_with(marker.substr(0, n))) {
-            return n;
-        }
-    }
-    return 0;
-}
-
 class Gemma4Parser final : public OutputParser {
   public:
     explicit Gemma4Parser(bool in_thought) : state_(in_thought ? State::thought : State::content) {}
@@ -159,24 +149,10 @@ class Gemma4Parser final : public OutputParser {
     bool in_string_ = false;  // of a call: between two quote markers
 };
 
-class PlainParser final : public OutputParser {
-  public:
-    OutputDelta push(std::string_view text) override {
-        OutputDelta delta;
-        delta.content = text;
-        return delta;
-    }
-    OutputDelta finish() override { return {}; }
-};
-
 }  // namespace
 
 std::unique_ptr<OutputParser> make_gemma4_parser(bool in_thought) {
     return std::make_unique<Gemma4Parser>(in_thought);
-}
-
-std::unique_ptr<OutputParser> make_plain_parser() {
-    return std::make_unique<PlainParser>();
 }
 
 }  // namespace lumi

@@ -11,7 +11,7 @@ enum class Role : unsigned char { system, user, assistant, tool };
 struct ToolCall {
     std::string id;
     std::string name;
-    std::string arguments;  // a JSON object as text
+    std::string arguments;  // a JSON object as text; some families print it as it is
 };
 
 struct Message {
@@ -27,7 +27,7 @@ struct Message {
 struct Tool {
     std::string name;
     std::string description;
-    std::string parameters;  // a JSON schema as text
+    std::string parameters;  // a JSON schema as text; some families print it as it is
 };
 
 }  // namespace lumi

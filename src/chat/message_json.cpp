@@ -5,15 +5,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include <set>
-
 namespace lumi {
 
 using nlohmann::json;
 
 namespace {
-
-constexpr int kMaxDepth = 64;
 
 Error bad(const std::string & path, const std::string & found, const std::string & allowed) {
     return {ErrorKind::invalid_argument, path + ": " + found + "; allowed: " + allowed};
@@ -183,64 +179,11 @@ Result<std::vector<Tool>> tools_from_json(const json & value) {
         }
         tool.description = LUMI_TRY(text_member(function, "description", path + ".function"));
         if (const auto schema = function.find("parameters"); schema != function.end()) {
-            tool.parameters = json_text(*schema);
+            tool.parameters = schema->is_string() ? schema->get<std::string>() : json_text(*schema);
         }
         tools.push_back(std::move(tool));
     }
     return tools;
-}
-
-Result<json> parse_json(std::string_view text, DuplicateKeys duplicates) {
-    // The depth limit is ours: the parser itself would recurse while destroying deep values.
-    int depth = 0;
-    bool too_deep = false;
-    std::vector<std::set<std::string>> keys;  // of each open object
-    std::string twice;
-    const auto guard = [&](int, json::parse_event_t event, json & value) {
-        const bool object_starts = event == json::parse_event_t::object_start;
-        if (object_starts || event == json::parse_event_t::array_start) {
-            too_deep = too_deep || ++depth > kMaxDepth;
-        } else if (event == json::parse_event_t::object_end ||
-                   event == json::parse_event_t::array_end) {
-            --depth;
-        }
-        if (duplicates == DuplicateKeys::refused && !too_deep) {
-            if (object_starts) {
-                keys.emplace_back();
-            } else if (event == json::parse_event_t::object_end) {
-                keys.pop_back();
-            } else if (event == json::parse_event_t::key &&
-                       !keys.back().insert(value.get<std::string>()).second) {
-                twice = twice.empty() ? quoted(value.get<std::string>(), 40) : twice;
-            }
-        }
-        return !too_deep;
-    };
-    const Error deep{ErrorKind::invalid_argument,
-                     "JSON nested deeper than " + std::to_string(kMaxDepth) + " levels"};
-    try {
-        json value = json::parse(text.begin(), text.end(), guard);
-        if (too_deep) {
-            return deep;
-        }
-        if (!twice.empty()) {
-            return Error{ErrorKind::invalid_argument, "an object has the key " + twice + " twice"};
-        }
-        return value;
-    } catch (const json::parse_error & e) {
-        return too_deep ? deep
-                        : Error{ErrorKind::invalid_argument,
-                                "not valid JSON (UTF-8) at byte " + std::to_string(e.byte)};
-    } catch (const json::out_of_range &) {
-        return Error{ErrorKind::invalid_argument,
-                     "JSON with a number that is too large; allowed: up to 1.8e308"};
-    } catch (const std::exception &) {
-        return Error{ErrorKind::invalid_argument, "JSON could not be read"};
-    }
-}
-
-std::string json_text(const json & value) {
-    return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace lumi

@@ -25,7 +25,9 @@ Result<std::vector<Tool>> tools_from_json(const nlohmann::json & json);
 enum class DuplicateKeys : unsigned char { last_wins, refused };
 
 // Parses text; the error holds what the parser said and the byte, never the text itself (but a
-// duplicate key's name).
+// duplicate key's name). Objects under the keys "parameters" and "arguments" come back as
+// their JSON text, members in the order they were written, spaced as Python writes them: that is
+// how templates print them.
 Result<nlohmann::json> parse_json(std::string_view text,
                                   DuplicateKeys duplicates = DuplicateKeys::last_wins);
 

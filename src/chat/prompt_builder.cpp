@@ -15,6 +15,14 @@ void PromptBuilder::control(std::string_view text) {
     chat_.target_weight.push_back(weight_);
 }
 
+void PromptBuilder::mark(std::string_view text) {
+    if (tokenizer_.find(text) >= 0) {
+        control(text);
+    } else {
+        this->text(text);
+    }
+}
+
 void PromptBuilder::text(std::string_view text) {
     pending_ += text;
     chat_.text += text;

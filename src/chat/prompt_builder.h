@@ -13,6 +13,8 @@ class PromptBuilder {
 
     void control(std::string_view text);
     void text(std::string_view text);
+    // The template's own text that is one token where the vocabulary has it, else ordinary text.
+    void mark(std::string_view text);
     // What follows trains with this weight. Text before and after is encoded apart.
     void set_weight(float weight);
 

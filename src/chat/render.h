@@ -12,6 +12,15 @@ Result<RenderedChat> render_gemma4(const Tokenizer & tokenizer, bool large,
 Result<RenderedChat> render_gemma3(const Tokenizer & tokenizer, std::span<const Message> messages,
                                    const RenderOptions & options);
 
+// What the template of a Qwen3 file lets its model do.
+enum class Thinking : unsigned char {
+    optional,  // the first release: an empty thought in the prompt turns it off
+    always,    // the prompt opens the thought
+    never,
+};
+Result<RenderedChat> render_qwen3(const Tokenizer & tokenizer, Thinking thinking,
+                                  std::span<const Message> messages, const RenderOptions & options);
+
 // An error about one message of a conversation.
 Error message_error(size_t index, const std::string & what);
 

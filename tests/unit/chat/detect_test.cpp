@@ -20,18 +20,21 @@ void expect_undetected(const VocabSpec & spec, const std::string & words) {
     ASSERT_FALSE(format.ok()) << words;
     EXPECT_EQ(format.error().kind, ErrorKind::unsupported);
     EXPECT_NE(format.error().message.find(words), std::string::npos) << format.error().message;
-    EXPECT_NE(format.error().message.find("Gemma 4 and Gemma 3"), std::string::npos);
+    EXPECT_NE(format.error().message.find("Gemma 4, Gemma 3 and Qwen3"), std::string::npos);
 }
 
 TEST(Detect, FamilyFollowsTheArchitecture) {
     EXPECT_EQ(TinyChat(test::tiny_gemma4()).format.family(), ChatFamily::gemma4);
     EXPECT_EQ(TinyChat(test::tiny_gemma3()).format.family(), ChatFamily::gemma3);
+    EXPECT_EQ(TinyChat(test::tiny_qwen3()).format.family(), ChatFamily::qwen3);
 }
 
 TEST(Detect, OtherArchitecturesAndForeignVocabulariesAreRefused) {
     VocabSpec spec = test::tiny_gemma4();
+    spec.architecture = "qwen2";
+    expect_undetected(spec, "'qwen2'");
     spec.architecture = "qwen3";
-    expect_undetected(spec, "'qwen3'");
+    expect_undetected(spec, "<|im_start|>");
     spec.architecture = "gemma3";
     expect_undetected(spec, "<start_of_turn>");
     spec = test::tiny_gemma3();
@@ -68,6 +71,21 @@ TEST(Refusals, ImpossibleConversationsOfGemma4AreNamedByMessage) {
     Message calling_user = user;
     calling_user.tool_calls = {{"1", "f", "{}"}};
     expect_refused(chat, {calling_user}, {}, "messages[0]");
+    const std::vector<Tool> tools = {{"f", "d", "[]"}};
+    RenderOptions options;
+    options.tools = tools;
+    expect_refused(chat, {user}, options, "the parameters of tool 'f'");
+    const std::string deep = "{\"a\":" + std::string(5000, '[') + std::string(5000, ']') + "}";
+    expect_refused(chat, {user, test::call_message({{"1", "f", deep}})}, {}, "messages[1]");
+}
+
+TEST(Refusals, ImpossibleConversationsOfQwen3AreNamedByMessage) {
+    const TinyChat chat(test::tiny_qwen3());
+    const Message user = message(Role::user, "x");
+    for (const char * arguments : {"[1]", "{\"a\":", "3", "\xff"}) {
+        expect_refused(chat, {user, test::call_message({{"1", "f", arguments}})}, {},
+                       "messages[1]: the arguments");
+    }
     const std::vector<Tool> tools = {{"f", "d", "[]"}};
     RenderOptions options;
     options.tools = tools;

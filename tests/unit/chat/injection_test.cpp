@@ -38,7 +38,8 @@ Conversation with_call(const ToolCall & call, const Message & result) {
     return {{message(Role::user, "x"), test::call_message({call}), result}, {}};
 }
 
-std::vector<Field> gemma4_fields() {
+// Everything a client sends.
+std::vector<Field> all_fields() {
     const auto tool = [](const std::string & name, const std::string & description,
                          const std::string & parameters) {
         return Conversation{{message(Role::user, "x")}, {{name, description, parameters}}};
@@ -141,13 +142,17 @@ void expect_no_injection(const TinyChat & chat, const std::vector<Field> & field
 }
 
 TEST(Injection, NoFieldOfGemma4ReachesStructure) {
-    expect_no_injection(TinyChat(test::tiny_gemma4()), gemma4_fields());
+    expect_no_injection(TinyChat(test::tiny_gemma4()), all_fields());
 }
 
 TEST(Injection, NoFieldOfGemma3ReachesStructure) {
-    std::vector<Field> fields = gemma4_fields();
+    std::vector<Field> fields = all_fields();
     fields.resize(3);
     expect_no_injection(TinyChat(test::tiny_gemma3()), fields);
+}
+
+TEST(Injection, NoFieldOfQwen3ReachesStructure) {
+    expect_no_injection(TinyChat(test::tiny_qwen3()), all_fields());
 }
 
 // Two halves of a marker, one in the content and one in template text, must not join either.

@@ -79,5 +79,23 @@ TEST(MessageJson, WrongShapesAreNamedByTheirPath) {
     }
 }
 
+// Templates print schemas and arguments as they were written, and json sorts members.
+TEST(MessageJson, SchemasAndArgumentsKeepTheirOrderAndPythonsSpacing) {
+    const json tools = parse_json(R"([{"function":{"parameters":{"type":"object","properties":
+        {"z":{"enum":["b","a"],"default":1.50},"a":{}},"required":[]},"name":"f"}}])")
+                           .value();
+    EXPECT_EQ(tools_from_json(tools)->at(0).parameters,
+              "{\"type\": \"object\", \"properties\": {\"z\": {\"enum\": [\"b\", \"a\"], "
+              "\"default\": 1.5}, \"a\": {}}, \"required\": []}");
+    const json messages = parse_json(R"([{"role":"assistant","tool_calls":[
+        {"function":{"name":"f","arguments":{"z":[{"arguments":{"y":1,"x":"\"é"}},null],"a":-2}}},
+        {"function":{"name":"g","arguments":"{\"b\":1,\"a\":2}"}}]}])")
+                              .value();
+    const std::vector<ToolCall> calls = messages_from_json(messages)->at(0).tool_calls;
+    EXPECT_EQ(calls.at(0).arguments,
+              "{\"z\": [{\"arguments\": {\"y\": 1, \"x\": \"\\\"é\"}}, null], \"a\": -2}");
+    EXPECT_EQ(calls.at(1).arguments, "{\"b\":1,\"a\":2}");
+}
+
 }  // namespace
 }  // namespace lumi

@@ -16,6 +16,7 @@ namespace {
 
 using nlohmann::json;
 using test::TinyChat;
+using test::VocabSpec;
 
 struct Case {
     std::string name;
@@ -29,7 +30,7 @@ std::vector<Case> read_cases(const std::string & name) {
     std::ifstream in(LUMI_SOURCE_DIR "/tests/golden/chat/" + name);
     std::vector<Case> cases;
     for (std::string line; std::getline(in, line);) {
-        const json value = json::parse(line);
+        const json value = parse_json(line).value();
         Case one;
         one.name = value["name"];
         one.messages = messages_from_json(value["messages"]).value();
@@ -56,12 +57,16 @@ void expect_golden(const ChatFormat & format, const Tokenizer & tokenizer,
         EXPECT_EQ(chat->tokens, tokenizer.encode(one.text, Tokenizer::Specials::parse)) << one.name;
         EXPECT_EQ(tokenizer.decode(chat->tokens, true), one.text) << one.name;
         EXPECT_EQ(chat->tokens.size(), chat->target_weight.size());
-        EXPECT_EQ(chat->tokens.at(0), tokenizer.bos());
-        EXPECT_EQ(std::count(chat->tokens.begin(), chat->tokens.end(), tokenizer.bos()), 1);
+        const bool has_bos = format.family() != ChatFamily::qwen3;
+        EXPECT_EQ(chat->tokens.at(0) == tokenizer.bos(), has_bos);
+        EXPECT_EQ(std::count(chat->tokens.begin(), chat->tokens.end(), tokenizer.bos()),
+                  has_bos ? 1 : 0);
         EXPECT_EQ(chat->opens_thought, one.text.ends_with("<|channel>thought\n")) << one.name;
-        const TokenId think = tokenizer.find("<|think|>");
-        EXPECT_EQ(std::count(chat->tokens.begin(), chat->tokens.end(), think),
-                  one.options.think ? 1 : 0);
+        if (format.family() == ChatFamily::gemma4) {
+            const TokenId think = tokenizer.find("<|think|>");
+            EXPECT_EQ(std::count(chat->tokens.begin(), chat->tokens.end(), think),
+                      one.options.think ? 1 : 0);
+        }
     }
 }
 
@@ -78,6 +83,67 @@ TEST(RenderGolden, LargeGemma4MatchesTheVendorsTemplate) {
 TEST(RenderGolden, Gemma3MatchesTheVendorsTemplate) {
     const TinyChat chat(test::tiny_gemma3());
     expect_golden(chat.format, *chat.tokenizer, "gemma3.jsonl", 8);
+}
+
+TEST(RenderGolden, Qwen3MatchesTheVendorsTemplate) {
+    const TinyChat chat(test::tiny_qwen3());
+    expect_golden(chat.format, *chat.tokenizer, "qwen3.jsonl", 37);
+}
+
+// Content is never structure, so here text and tokens part ways with the template on purpose.
+TEST(RenderQwen3, ResultsThatAClientWrappedAreNoQuestionAndNoStructure) {
+    const TinyChat chat(test::tiny_qwen3());
+    std::vector<Message> messages = {
+        test::message(Role::user, "Rome?"), test::message(Role::assistant, "x"),
+        test::message(Role::user, "<tool_response>\n18\n</tool_response>")};
+    messages[1].reasoning = "kept";
+    RenderOptions options;
+    options.think = true;
+    const RenderedChat rendered = chat.render(messages, options);
+    EXPECT_EQ(rendered.text, "<|im_start|>user\nRome?<|im_end|>\n"
+                             "<|im_start|>assistant\n<think>\nkept\n</think>\n\nx<|im_end|>\n"
+                             "<|im_start|>user\n<tool_response>\n18\n</tool_response><|im_end|>\n"
+                             "<|im_start|>assistant\n");
+    EXPECT_EQ(std::count(rendered.tokens.begin(), rendered.tokens.end(),
+                         chat.tokenizer->find("<tool_response>")),
+              0);
+}
+
+TEST(RenderQwen3, TheFilesTemplateDecidesWhetherItThinks) {
+    const std::vector<Message> messages = {test::message(Role::user, "Hi"),
+                                           test::message(Role::assistant, "Hello!")};
+    const auto chat_with = [](const char * chat_template) {
+        VocabSpec spec = test::tiny_qwen3();
+        spec.texts.emplace_back("tokenizer.chat_template", chat_template);
+        return TinyChat(spec);
+    };
+    const TinyChat hybrid = chat_with("<|im_start|> {% if enable_thinking is false %}");
+    EXPECT_TRUE(hybrid.render(messages).text.ends_with("assistant\n<think>\n\n</think>\n\n"));
+    const TinyChat thinker = chat_with("{{- '<|im_start|>assistant\\n<think>\\n' }}");
+    const RenderedChat opened = thinker.render(messages);
+    EXPECT_TRUE(opened.text.ends_with("assistant\n<think>\n"));
+    EXPECT_TRUE(opened.opens_thought);
+    const TinyChat instruct = chat_with("{{- '<|im_start|>assistant\\n' }}");
+    EXPECT_EQ(instruct.render(messages).text, "<|im_start|>user\nHi<|im_end|>\n"
+                                              "<|im_start|>assistant\nHello!<|im_end|>\n"
+                                              "<|im_start|>assistant\n");
+    RenderOptions options;
+    options.think = true;
+    const Result<RenderedChat> refused = instruct.format.render(messages, options);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.error().message.find("no thinking"), std::string::npos);
+}
+
+// Vocabularies of base models lack the marks; the text is the same.
+TEST(RenderQwen3, MarksThatTheVocabularyLacksAreText) {
+    VocabSpec spec = test::tiny_qwen3();
+    for (const char * mark : {"<think>", "</think>", "<tool_call>", "</tool_call>"}) {
+        spec.tokens[static_cast<size_t>(spec.id(mark))] += "gone";
+    }
+    const TinyChat chat(spec);
+    const RenderedChat rendered = chat.render({test::message(Role::user, "Hi")});
+    EXPECT_TRUE(rendered.text.ends_with("<think>\n\n</think>\n\n"));
+    EXPECT_EQ(chat.tokenizer->decode(rendered.tokens, true), rendered.text);
 }
 
 // The real vocabularies merge more, so a border in the wrong place shows there.
@@ -108,7 +174,7 @@ TEST(RenderGolden, TokensOfTheRealGemma3VocabularyAreThoseOfTheText) {
 }
 
 TEST(RenderGolden, PromptIsThePrefixOfTheTrainingConversation) {
-    for (const auto & spec : {test::tiny_gemma4(), test::tiny_gemma3()}) {
+    for (const auto & spec : {test::tiny_gemma4(), test::tiny_gemma3(), test::tiny_qwen3()}) {
         const TinyChat chat(spec);
         std::vector<Message> messages = {test::message(Role::system, "Be brief."),
                                          test::message(Role::user, "hello\nworld")};

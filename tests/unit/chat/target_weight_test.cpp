@@ -38,6 +38,11 @@ TEST(TargetWeight, OnlyTheAssistantsTokensAndItsEndOfTurnTrain) {
         target_texts(gemma3, gemma3.render(messages, kWhole));
     EXPECT_EQ(three, (std::map<float, std::string>{{0.5F, "two<end_of_turn>"},
                                                    {1.0F, "four\nfive<end_of_turn>"}}));
+    // Qwen3's empty thought says that thinking is off: the prompt's, not the assistant's.
+    const TinyChat qwen3(test::tiny_qwen3());
+    EXPECT_EQ(
+        target_texts(qwen3, qwen3.render(messages, kWhole)),
+        (std::map<float, std::string>{{0.5F, " two <|im_end|>"}, {1.0F, "four\nfive<|im_end|>"}}));
 }
 
 TEST(TargetWeight, MessagesOfWeightZeroAndPromptsHaveNoTargets) {
@@ -56,6 +61,9 @@ TEST(TargetWeight, ThoughtsTrainWhereTheyAreRendered) {
     messages[3].reasoning = "kept";
     EXPECT_EQ(target_texts(chat, chat.render(messages, kWhole))[1.0F],
               "b<turn|><|channel>thought\nkept\n<channel|>d<turn|>");
+    const TinyChat qwen3(test::tiny_qwen3());
+    EXPECT_EQ(target_texts(qwen3, qwen3.render(messages, kWhole))[1.0F],
+              "b<|im_end|><think>\nkept\n</think>\n\nd<|im_end|>");
 }
 
 TEST(TargetWeight, CallsTrainWithTheTokenThatWaitsForTheResultButNotTheResult) {
@@ -68,6 +76,11 @@ TEST(TargetWeight, CallsTrainWithTheTokenThatWaitsForTheResultButNotTheResult) {
     EXPECT_EQ(target_texts(chat, chat.render(messages, kWhole))[1.0F],
               "<|tool_call>call:ls{a:1}<tool_call|><|tool_call>call:ls{}<tool_call|>"
               "<|tool_response>done<turn|>");
+    const TinyChat qwen3(test::tiny_qwen3());
+    EXPECT_EQ(target_texts(qwen3, qwen3.render(messages, kWhole))[1.0F],
+              "<tool_call>\n{\"name\": \"ls\", \"arguments\": {\"a\":1}}\n</tool_call>\n"
+              "<tool_call>\n{\"name\": \"ls\", \"arguments\": {}}\n</tool_call><|im_end|>"
+              "done<|im_end|>");
 }
 
 }  // namespace
