@@ -102,12 +102,15 @@ Result<std::vector<int32_t>> some_tokens(const Pair & pair, const std::string & 
     return tokens;
 }
 
-// Prompt i: BOS and the i-th stretch of the text.
+// Prompt i: BOS where the model wants one, and the i-th stretch of the text.
 std::vector<int32_t> prompt_of(const Pair & pair, const std::vector<int32_t> & tokens, int i,
                                int n) {
-    std::vector<int32_t> prompt = {pair.tokenizer->bos()};
-    for (int k = 0; k + 1 < n; ++k) {
-        prompt.push_back(tokens[static_cast<size_t>(i * (n - 1) + k) % tokens.size()]);
+    std::vector<int32_t> prompt;
+    if (pair.tokenizer->add_bos()) {
+        prompt.push_back(pair.tokenizer->bos());
+    }
+    for (size_t k = 0; std::ssize(prompt) < n; ++k) {
+        prompt.push_back(tokens[(static_cast<size_t>(i * (n - 1)) + k) % tokens.size()]);
     }
     return prompt;
 }

@@ -47,6 +47,11 @@ Result<std::string> text_member(const json & object, const char * key, const std
     return it->get<std::string>();
 }
 
+// An object as text, or the text of one, which is how parse_json leaves it.
+std::string json_or_text(const json & value) {
+    return value.is_string() ? value.get<std::string>() : json_text(value);
+}
+
 Result<std::string> content_from(const json & message, const std::string & path) {
     const auto it = message.find("content");
     if (it == message.end() || it->is_null()) {
@@ -69,7 +74,8 @@ Result<std::string> content_from(const json & message, const std::string & path)
         if (!part.is_object()) {
             return bad(part_path, type_text(part), "an object with type and text");
         }
-        if (LUMI_TRY(text_member(part, "type", part_path)) != "text") {
+        const std::string type = LUMI_TRY(text_member(part, "type", part_path));
+        if (type != "text") {
             return Error{ErrorKind::unsupported,
                          part_path +
                              ".type: only text parts can be read; images and audio are not yet"};
@@ -179,7 +185,7 @@ Result<std::vector<Tool>> tools_from_json(const json & value) {
         }
         tool.description = LUMI_TRY(text_member(function, "description", path + ".function"));
         if (const auto schema = function.find("parameters"); schema != function.end()) {
-            tool.parameters = schema->is_string() ? schema->get<std::string>() : json_text(*schema);
+            tool.parameters = json_or_text(*schema);
         }
         tools.push_back(std::move(tool));
     }

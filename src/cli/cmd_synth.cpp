@@ -43,7 +43,9 @@ void declare_synth(CLI::App & app, int & exit_code) {
         add_command(app, "synth", "write a random-weight model of an exact shape, for measuring",
                     "  lumi synth e4b e4b.gguf --vocab gemma-4-vocab.gguf\n"
                     "  lumi synth tiny tiny.gguf --type F32 --seed 7");
-    command->add_option("shape", flags->shape, "e4b, e2b, tiny, tiny-gemma3, gemma3-270m")
+    command
+        ->add_option("shape", flags->shape,
+                     "e4b, e2b, gemma3-270m, qwen3-0.6b, tiny, tiny-gemma3, tiny-qwen3")
         ->required();
     command->add_option("output", flags->output, "GGUF file to write")->required();
     command->add_option("--type", flags->type, "weight type: F32, F16, BF16, Q8_0, Q4_K_M, ...")

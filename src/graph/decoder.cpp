@@ -1,4 +1,4 @@
-// The decoder of Gemma 4 and Gemma 3 (spec 3): stem, layers, head. Differences between models are
+// The decoder of Gemma 4, Gemma 3 and Qwen3: stem, layers, head. Differences between models are
 // facts of Config and null weights, never a second builder. K/V go through a KvStore when serving
 // and stay in the graph when training; everything else is the same code.
 #include "graph/decoder.h"

@@ -9,5 +9,6 @@ namespace lumi {
 
 Status read_gemma4(const HyperParameters & keys, Config & config);
 Status read_gemma3(const HyperParameters & keys, Config & config);
+Status read_qwen3(const HyperParameters & keys, Config & config);
 
 }  // namespace lumi

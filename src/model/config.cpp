@@ -22,6 +22,7 @@ struct ArchRow {
 constexpr ArchRow kArchs[] = {
     {Arch::gemma4, "gemma4", read_gemma4},
     {Arch::gemma3, "gemma3", read_gemma3},
+    {Arch::qwen3, "qwen3", read_qwen3},
 };
 
 Result<const ArchRow *> find_arch(const GgufFile & file) {

@@ -9,7 +9,7 @@
 
 namespace lumi {
 
-enum class Arch : unsigned char { gemma4, gemma3 };
+enum class Arch : unsigned char { gemma4, gemma3, qwen3 };
 const char * arch_name(Arch arch);
 
 enum class Activation : unsigned char { gelu_tanh, silu };
@@ -50,10 +50,11 @@ struct Config {
     int n_ple = 0;   // per-layer embedding width, 0 = none
     float eps = 1e-6F;
     float attention_scale = 1.0F;
-    float embedding_scale = 1.0F;  // sqrt(n_embd)
+    float embedding_scale = 1.0F;  // sqrt(n_embd) in Gemma
     float softcap = 0.0F;          // final logits; 0 = none
     Activation activation = Activation::gelu_tanh;
-    bool v_norm = false;  // weightless RMS norm on V
+    bool v_norm = false;     // weightless RMS norm on V
+    bool post_norms = true;  // a norm after attention and after the FFN
     std::vector<LayerConfig> layers;
     SamplingDefaults sampling;
 

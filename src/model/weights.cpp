@@ -111,12 +111,16 @@ class RoleTable {
         add_kv(il);
         add_linear(il, Module::o, layer.n_q(), n_embd);
         add(prefix + "attn_q_norm.weight", {layer.head_dim}, &w.q_norm);
-        add(prefix + "post_attention_norm.weight", {n_embd}, &w.post_attn_norm);
+        if (config_.post_norms) {
+            add(prefix + "post_attention_norm.weight", {n_embd}, &w.post_attn_norm);
+        }
         add(prefix + "ffn_norm.weight", {n_embd}, &w.ffn_norm);
         add_linear(il, Module::gate, n_embd, layer.n_ff);
         add_linear(il, Module::up, n_embd, layer.n_ff);
         add_linear(il, Module::down, layer.n_ff, n_embd);
-        add(prefix + "post_ffw_norm.weight", {n_embd}, &w.post_ffn_norm);
+        if (config_.post_norms) {
+            add(prefix + "post_ffw_norm.weight", {n_embd}, &w.post_ffn_norm);
+        }
         if (config_.n_ple > 0) {
             add_linear(il, Module::ple_gate, n_embd, config_.n_ple);
             add_linear(il, Module::ple_proj, config_.n_ple, n_embd);

@@ -27,9 +27,9 @@ struct LayerWeights {
     ggml_tensor * attn_norm = nullptr;                 // [n_embd]
     ggml_tensor * q_norm = nullptr;                    // [head_dim]
     ggml_tensor * k_norm = nullptr;                    // [head_dim]
-    ggml_tensor * post_attn_norm = nullptr;            // [n_embd]
+    ggml_tensor * post_attn_norm = nullptr;            // [n_embd]; null without post norms
     ggml_tensor * ffn_norm = nullptr;                  // [n_embd]
-    ggml_tensor * post_ffn_norm = nullptr;             // [n_embd]
+    ggml_tensor * post_ffn_norm = nullptr;             // [n_embd]; null without post norms
     ggml_tensor * ple_post_norm = nullptr;             // [n_embd]
     ggml_tensor * output_scale = nullptr;              // [1]
 

@@ -53,7 +53,9 @@ void write_config_metadata(const Config & config, GgufWriter & writer) {
     f32("attention.layer_norm_rms_epsilon", config.eps);
     u32("attention.key_length", global.head_dim);
     u32("attention.value_length", global.head_dim);
-    u32("attention.sliding_window", config.window);
+    if (config.window > 0) {
+        u32("attention.sliding_window", config.window);
+    }
     f32("rope.freq_base", global.rope_base);
     if (config.arch != Arch::gemma4) {
         return;

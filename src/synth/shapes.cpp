@@ -1,4 +1,4 @@
-// The numbers of E4B, E2B and Gemma 3 270M as published, and two small shapes for tests.
+// The numbers of E4B, E2B, Gemma 3 270M and Qwen3 0.6B as published, and small shapes for tests.
 
 #include "synth/shapes.h"
 
@@ -19,8 +19,12 @@ constexpr SynthShape kShapes[] = {
          256,  64,    512,    512,   8,   256,   512,  4, 2,  64, 128},
     {"tiny-gemma3", "tiny Gemma 3, random weights",        Arch::gemma3, false, "sssssg",    7,  0,
          256,   0,    512,    512,   8,   512,   512,  4, 1,  64,  64},
+    {"tiny-qwen3",  "tiny Qwen3, random weights",          Arch::qwen3,  false, "g",         6,  0,
+         256,   0,    512,    512,   0,   512,   512,  4, 2, 128, 128},
     {"gemma3-270m", "Gemma 3 270M shape, random weights",  Arch::gemma3, false, "sssssg",   18,  0,
          640,   0, 262144,  32768, 512,  2048,  2048,  4, 1, 256, 256},
+    {"qwen3-0.6b",  "Qwen3 0.6B shape, random weights",    Arch::qwen3,  false, "g",        28,  0,
+        1024,   0, 151936,  40960,   0,  3072,  3072, 16, 8, 128, 128},
     {"e2b",         "Gemma 4 E2B shape, random weights",   Arch::gemma4, true,  "ssssg",    35, 20,
         1536, 256, 262144, 131072, 512,  6144, 12288,  8, 1, 256, 512},
     {"e4b",         "Gemma 4 E4B shape, random weights",   Arch::gemma4, true,  "sssssg",   42, 18,
@@ -43,7 +47,12 @@ Config SynthShape::config() const {
     config.n_ple = n_ple;
     config.eps = 1e-6F;
     config.attention_scale = is_gemma4 ? 1.0F : 1.0F / std::sqrt(static_cast<float>(head_dim));
-    config.embedding_scale = std::sqrt(static_cast<float>(n_embd));
+    if (arch == Arch::qwen3) {
+        config.activation = Activation::silu;
+        config.post_norms = false;
+    } else {
+        config.embedding_scale = std::sqrt(static_cast<float>(n_embd));
+    }
     if (is_gemma4) {
         config.softcap = 30.0F;
         config.v_norm = true;

@@ -13,7 +13,7 @@
 namespace lumi {
 
 struct SynthOptions {
-    std::string shape = "tiny";   // e4b, e2b, tiny, tiny-gemma3, gemma3-270m
+    std::string shape = "tiny";   // e4b, e2b, tiny, tiny-gemma3, gemma3-270m, qwen3-0.6b, ...
     std::string type = "Q4_K_M";  // F32, F16, BF16, Q8_0, Q4_K_M, Q4_0, Q6_K, ...
     uint64_t seed = 42;
     const GgufFile * vocab =

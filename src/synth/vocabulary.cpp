@@ -27,7 +27,6 @@ constexpr std::string_view kGemma3Control[] = {
     "<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<start_of_turn>", "<end_of_turn>",
 };
 
-// Each gives the tokens of its prefixes, e.g. "_t", "_th", "_the".
 constexpr std::string_view kWords[] = {
     "the", "and", "is",   "of",    "to",    "in",     "what", "that", "you",
     "it",  "for", "name", "where", "city",  "color",  "my",   "a",    "user",
@@ -103,7 +102,14 @@ void add_controls(Arch arch, Pieces & pieces) {
 
 }  // namespace
 
+std::span<const std::string_view> vocabulary_words() {
+    return kWords;
+}
+
 Status write_small_vocabulary(Arch arch, int n_tokens, GgufWriter & writer) {
+    if (arch == Arch::qwen3) {
+        return write_byte_vocabulary(n_tokens, writer);
+    }
     Pieces pieces;
     add_controls(arch, pieces);
     const size_t first_piece = pieces.texts.size() + 256;

@@ -10,5 +10,10 @@ namespace lumi {
 // Writes tokenizer.* with n_tokens tokens: control texts, 256 byte tokens, ASCII, newline runs,
 // pieces of common words, and unused ones up to the number.
 Status write_small_vocabulary(Arch arch, int n_tokens, GgufWriter & writer);
+// The same for families whose pieces are made of bytes.
+Status write_byte_vocabulary(int n_tokens, GgufWriter & writer);
+
+// Each gives the tokens of its prefixes, e.g. "_t", "_th", "_the".
+std::span<const std::string_view> vocabulary_words();
 
 }  // namespace lumi

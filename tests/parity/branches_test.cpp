@@ -183,5 +183,9 @@ TEST(Branches, EachCountsInASynthesisedGemma3) {
     expect_every_branch("tiny-gemma3", {"attention", "feed forward"}, false);
 }
 
+TEST(Branches, EachCountsInASynthesisedQwen3) {
+    expect_every_branch("tiny-qwen3", {"attention", "feed forward"}, false);
+}
+
 }  // namespace
 }  // namespace lumi::test

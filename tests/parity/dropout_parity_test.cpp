@@ -9,7 +9,8 @@ namespace lumi::test {
 namespace {
 
 class DropoutParity : public testing::TestWithParam<const char *> {};
-INSTANTIATE_TEST_SUITE_P(Tiny, DropoutParity, testing::Values("tiny-gemma4", "tiny-gemma3"),
+INSTANTIATE_TEST_SUITE_P(Tiny, DropoutParity,
+                         testing::Values("tiny-gemma4", "tiny-gemma3", "tiny-qwen3"),
                          [](const auto & test) { return std::string(test.param + 5); });
 
 TEST_P(DropoutParity, GradientsWithGivenFactorsMatchFloat64) {

@@ -1,5 +1,5 @@
-// Whole tiny gemma4 and gemma3 in F32 against frozen float64 numbers: logits, loss and the gradient
-// of every adapted tensor, with and without recompute, portable and with panels.
+// Whole tiny gemma4, gemma3 and qwen3 in F32 against frozen float64 numbers: logits, loss and the
+// gradient of every adapted tensor, with and without recompute, portable and with panels.
 #include "parity/tiny_model.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,8 @@ Worst worst_gradient(const RunResult & run, const Reference & reference) {
 }
 
 class ModelParity : public testing::TestWithParam<const char *> {};
-INSTANTIATE_TEST_SUITE_P(Tiny, ModelParity, testing::Values("tiny-gemma4", "tiny-gemma3"),
+INSTANTIATE_TEST_SUITE_P(Tiny, ModelParity,
+                         testing::Values("tiny-gemma4", "tiny-gemma3", "tiny-qwen3"),
                          [](const auto & test) { return std::string(test.param + 5); });
 
 TEST_P(ModelParity, GradientsOfEveryAdaptedTensorMatchFloat64) {

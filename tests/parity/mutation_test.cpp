@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 
@@ -38,6 +39,7 @@ void for_each_layer(TinyModel & tiny, const std::function<void(LayerConfig &)> &
 std::vector<Mutation> mutations() {
     const char * g4 = "tiny-gemma4";
     const char * g3 = "tiny-gemma3";
+    const char * q3 = "tiny-qwen3";
     return {
         {"nothing (control)", g4, [](TinyModel &, RunOptions &) {}},
         {"K/V source of sliding layers shifted", g4,
@@ -88,6 +90,25 @@ std::vector<Mutation> mutations() {
          [](TinyModel & t, RunOptions &) {
              t.weights.layers[1].ple_post_norm = t.weights.layers[1].post_ffn_norm;
          }},
+        {"nothing (control)", q3, [](TinyModel &, RunOptions &) {}},
+        {"gelu for silu", q3,
+         [](TinyModel & t, RunOptions &) { t.config.activation = Activation::gelu_tanh; }},
+        {"embedding scaled", q3,
+         [](TinyModel & t, RunOptions &) {
+             t.config.embedding_scale = std::sqrt(static_cast<float>(t.config.n_embd));
+         }},
+        {"post norm added", q3,
+         [](TinyModel & t, RunOptions &) {
+             t.weights.layers[4].post_attn_norm = t.weights.layers[4].attn_norm;
+         }},
+        {"K norm dropped", q3,
+         [](TinyModel & t, RunOptions &) { t.weights.layers[3].k_norm = nullptr; }},
+        {"rope base", q3,
+         [](TinyModel & t, RunOptions &) {
+             for_each_layer(t, [](LayerConfig & l) { l.rope_base = 1e4F; });
+         }},
+        {"head tied to the embedding", q3,
+         [](TinyModel & t, RunOptions &) { t.weights.output = t.weights.token_embd; }},
     };
 }
 

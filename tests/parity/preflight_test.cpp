@@ -12,7 +12,8 @@ namespace {
 
 class TrainingGraphs : public testing::TestWithParam<const char *> {};
 INSTANTIATE_TEST_SUITE_P(Tiny, TrainingGraphs,
-                         testing::Values("tiny-gemma4", "tiny-gemma4-kv", "tiny-gemma3"),
+                         testing::Values("tiny-gemma4", "tiny-gemma4-kv", "tiny-gemma3",
+                                         "tiny-qwen3"),
                          [](const auto & test) {
                              std::string name = test.param + 5;
                              std::replace(name.begin(), name.end(), '-', '_');

@@ -110,7 +110,8 @@ double worst_difference(const RunResult & a, const RunResult & b) {
 
 class SeveralAdapters : public testing::TestWithParam<const char *> {};
 INSTANTIATE_TEST_SUITE_P(Tiny, SeveralAdapters,
-                         testing::Values("tiny-gemma4", "tiny-gemma4-kv", "tiny-gemma3"),
+                         testing::Values("tiny-gemma4", "tiny-gemma4-kv", "tiny-gemma3",
+                                         "tiny-qwen3"),
                          [](const auto & test) {
                              std::string name = test.param + 5;
                              std::replace(name.begin(), name.end(), '-', '_');

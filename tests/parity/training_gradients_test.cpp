@@ -14,7 +14,8 @@ constexpr double kTolerance = 1e-3;
 
 class TrainingGradients : public testing::TestWithParam<const char *> {};
 INSTANTIATE_TEST_SUITE_P(Tiny, TrainingGradients,
-                         testing::Values("tiny-gemma4", "tiny-gemma4-kv", "tiny-gemma3"),
+                         testing::Values("tiny-gemma4", "tiny-gemma4-kv", "tiny-gemma3",
+                                         "tiny-qwen3"),
                          [](const auto & test) {
                              std::string name = test.param + 5;
                              std::replace(name.begin(), name.end(), '-', '_');

@@ -14,7 +14,7 @@ constexpr double kGradientTolerance = kHalfPrecision ? 2e-2 : 1e-3;
 constexpr double kLossTolerance = kHalfPrecision ? 1e-2 : 1e-4;
 
 TEST_F(Vulkan, GradientsOfTinyModelsMatchFloat64) {
-    for (const char * name : {"tiny-gemma4", "tiny-gemma3"}) {
+    for (const char * name : {"tiny-gemma4", "tiny-gemma3", "tiny-qwen3"}) {
         const Reference reference = load_reference(name);
         const TinyModel tiny = load_tiny(name, name_);
         TinyAdapter adapter = make_adapter(reference, tiny.model->device());
@@ -51,7 +51,7 @@ TEST_F(Vulkan, TrainingGradientsMatchFloat64) {
 // The rest of the table in docs/measured.md, for tools/gradient_table: minutes on a software
 // device.
 TEST_F(Vulkan, DISABLED_EveryTrainingGradientMatchesFloat64) {
-    for (const char * name : {"tiny-gemma4", "tiny-gemma4-kv", "tiny-gemma3"}) {
+    for (const char * name : {"tiny-gemma4", "tiny-gemma4-kv", "tiny-gemma3", "tiny-qwen3"}) {
         for (const bool packed : {true, false}) {
             for (const bool recompute : {true, false}) {
                 check_training(name, name_, packed, recompute);

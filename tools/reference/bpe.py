@@ -1,4 +1,5 @@
-"""Learns merges and tokenises for small vocabularies of the `gemma4` and `llama` kinds.
+"""Learns merges and tokenises for small vocabularies of the `gemma4` and `llama` kinds, and writes
+one of the `gpt2` kind.
 
 Merges are learnt inside chunks ("▁word", one digit, one sign), so no merge crosses a word and
 tokenising chunk by chunk equals tokenising the whole line, which the C++ tokeniser does.
@@ -165,3 +166,39 @@ def tokenizer_metadata(kind, vocabulary):
                    ("tokenizer.ggml.padding_token_id", "u32", vocabulary.ids["<pad>"]),
                    ("tokenizer.ggml.add_bos_token", "bool", True),
                    ("tokenizer.ggml.add_space_prefix", "bool", False)]
+
+
+def byte_symbols():
+    """GPT-2's characters for the 256 bytes: printable ones themselves, the rest from U+0100 up."""
+    own = [*range(0x21, 0x7f), *range(0xa1, 0xad), *range(0xae, 0x100)]
+    rest = iter(range(0x100, 0x144))
+    return [chr(b) if b in own else chr(next(rest)) for b in range(256)]
+
+
+QWEN3_SPECIAL = [("<|endoftext|>", CONTROL), ("<|im_start|>", CONTROL), ("<|im_end|>", CONTROL),
+                 ("<think>", USER_DEFINED), ("</think>", USER_DEFINED),
+                 ("<tool_call>", USER_DEFINED), ("</tool_call>", USER_DEFINED)]
+
+
+def byte_tokenizer_metadata(texts, size):
+    """The GGUF keys of a `gpt2` vocabulary: bytes, pieces learnt from ASCII texts, specials last."""
+    tokens, merges = byte_symbols(), []
+    n_pieces = size - len(QWEN3_SPECIAL)
+    for pair in learn_merges(texts, 4 * size):
+        left, right = (part.replace("▁", tokens[0x20]) for part in pair)
+        if len(tokens) == n_pieces:
+            break
+        merges.append(left + " " + right)
+        if left + right not in tokens:
+            tokens.append(left + right)
+    if len(tokens) != n_pieces:
+        raise ValueError("vocabulary has %d pieces, wanted %d" % (len(tokens), n_pieces))
+    return [("tokenizer.ggml.model", "str", "gpt2"), ("tokenizer.ggml.pre", "str", "qwen2"),
+            ("tokenizer.ggml.tokens", "[str]", tokens + [text for text, _ in QWEN3_SPECIAL]),
+            ("tokenizer.ggml.token_type", "[i32]",
+             [NORMAL] * n_pieces + [kind for _, kind in QWEN3_SPECIAL]),
+            ("tokenizer.ggml.merges", "[str]", merges),
+            ("tokenizer.ggml.bos_token_id", "u32", n_pieces),
+            ("tokenizer.ggml.eos_token_id", "u32", n_pieces + 2),
+            ("tokenizer.ggml.padding_token_id", "u32", n_pieces),
+            ("tokenizer.ggml.add_bos_token", "bool", False)]

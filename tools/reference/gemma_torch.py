@@ -1,4 +1,4 @@
-"""Gemma 4 and Gemma 3 text models in plain PyTorch: the oracle for logits and gradients.
+"""Gemma 4, Gemma 3 and Qwen3 text models in plain PyTorch: the oracle for logits and gradients.
 
 Written for clarity and for float64; tools/make_model trains the shipped model with the same code.
 Weights are [out, in] arrays named as in GGUF. Shapes in comments: B batch, T tokens, C n_embd,
@@ -21,7 +21,7 @@ MASKED = -1e30  # finite: a padding row whose every key is masked must not becom
 
 @dataclass
 class Config:
-    arch: str                # "gemma4" or "gemma3"
+    arch: str                # "gemma4", "gemma3" or "qwen3"
     n_layer: int
     n_embd: int
     n_head: int
@@ -70,7 +70,7 @@ def config_from_metadata(meta):
     n_layer = get("block_count")
     n_ff = get("feed_forward_length")
     head_dim = get("attention.key_length")
-    pattern = get("attention.sliding_window_pattern", 6)
+    pattern = get("attention.sliding_window_pattern", 1 if arch == "qwen3" else 6)
     if not isinstance(pattern, list):
         pattern = [(il + 1) % pattern != 0 for il in range(n_layer)]
     return Config(
@@ -79,7 +79,7 @@ def config_from_metadata(meta):
         n_ff=n_ff if isinstance(n_ff, list) else [n_ff] * n_layer,
         is_swa=pattern[:n_layer],
         head_dim_swa=get("attention.key_length_swa", head_dim), head_dim_global=head_dim,
-        window=get("attention.sliding_window"),
+        window=get("attention.sliding_window", 0),
         n_layer_kv=n_layer - get("attention.shared_kv_layers", 0),
         n_ple=get("embedding_length_per_layer_input", 0),
         softcap=get("final_logit_softcapping", 0.0),
@@ -206,7 +206,7 @@ class Gemma:
         n_kv = c.kv_heads(il)
         b, rows, groups = q.shape[0], q.shape[1], c.n_head // n_kv
         q = self.rope(self.norm(q, blk + "attn_q_norm.weight"), positions, il)
-        if c.arch == "gemma3":
+        if c.arch != "gemma4":
             q = q / math.sqrt(d)
         q = q.reshape(b, rows, n_kv, groups, d).permute(0, 2, 3, 1, 4)
         q = q.reshape(b, n_kv, groups * rows, d)
@@ -223,16 +223,23 @@ class Gemma:
         proj = self.norm(proj, "per_layer_proj_norm.weight")
         return (proj + table * math.sqrt(c.n_ple)) / math.sqrt(2)
 
+    def activation(self, x):
+        return F.silu(x) if self.config.arch == "qwen3" else F.gelu(x, approximate="tanh")
+
+    def post_norm(self, x, name):
+        """The norm after a branch, which Qwen3 does not have."""
+        return self.norm(x, name) if name in self.w else x
+
     def layer_tail(self, il, h, attended, ple):
         """Everything after the attention product: three residual branches and the layer's scale."""
         blk = "blk.%d." % il
-        a = h + self.norm(attended, blk + "post_attention_norm.weight")
+        a = h + self.post_norm(attended, blk + "post_attention_norm.weight")
         x = self.norm(a, blk + "ffn_norm.weight")
         gate, up = self.linears([blk + "ffn_gate.weight", blk + "ffn_up.weight"], x)
-        x = F.gelu(gate, approximate="tanh") * up
-        h = a + self.norm(self.linear(blk + "ffn_down.weight", x), blk + "post_ffw_norm.weight")
+        down = self.linear(blk + "ffn_down.weight", self.activation(gate) * up)
+        h = a + self.post_norm(down, blk + "post_ffw_norm.weight")
         if ple is not None:
-            g = F.gelu(self.linear(blk + "inp_gate.weight", h), approximate="tanh") * ple
+            g = self.activation(self.linear(blk + "inp_gate.weight", h)) * ple
             h = h + self.norm(self.linear(blk + "proj.weight", g), blk + "post_norm.weight")
         scale = self.w.get(blk + "layer_output_scale.weight")
         return h if scale is None else h * scale
@@ -246,7 +253,9 @@ class Gemma:
         n_tokens = tokens.shape[1]
         positions = torch.arange(n_tokens)
         q_positions = positions
-        h = F.embedding(tokens, self.w["token_embd.weight"]) * math.sqrt(c.n_embd)
+        h = F.embedding(tokens, self.w["token_embd.weight"])
+        if c.arch != "qwen3":
+            h = h * math.sqrt(c.n_embd)
         ple = self.ple_inputs(tokens, h) if c.n_ple else None
         stored, masks = {}, {}
         for il in range(c.n_layer):

@@ -82,6 +82,19 @@ def gemma3_metadata():
             (g + "attention.sliding_window", "u32", 8), (g + "rope.freq_base", "f32", 1e6)]
 
 
+def qwen3_metadata():
+    # 4 heads of 16 are not the width of 48: the head size must come from its own key.
+    g = "qwen3."
+    return [("general.architecture", "str", "qwen3"), ("general.type", "str", "model"),
+            ("general.name", "str", "tiny random qwen3"), ("general.file_type", "u32", 0),
+            (g + "block_count", "u32", 8), (g + "context_length", "u32", 512),
+            (g + "embedding_length", "u32", 48), (g + "feed_forward_length", "u32", 80),
+            (g + "attention.head_count", "u32", 4), (g + "attention.head_count_kv", "u32", 2),
+            (g + "attention.layer_norm_rms_epsilon", "f32", 1e-6),
+            (g + "attention.key_length", "u32", 16), (g + "attention.value_length", "u32", 16),
+            (g + "rope.freq_base", "f32", 1e6)]
+
+
 def random_weights(config, n_vocab, seed):
     """Norm weights stay away from 0 and 1, so that each branch is felt and each norm is needed."""
     rng = np.random.default_rng(seed)
@@ -93,9 +106,12 @@ def random_weights(config, n_vocab, seed):
     def vector(name, size, low, high):
         tensors[name] = rng.uniform(low, high, size).astype(np.float32)
 
-    c, gemma4 = config, config.arch == "gemma4"
-    # The stream starts at sd * sqrt(n_embd); each branch adds its post norm's weight.
-    matrix("token_embd.weight", n_vocab, c.n_embd, 0.5)
+    c, gemma4, qwen3 = config, config.arch == "gemma4", config.arch == "qwen3"
+    # Gemma's stream starts at sd * sqrt(n_embd); each branch adds its post norm's weight. Qwen3's
+    # starts at sd, and branches add what their products make, about 0.5; its head is untied here.
+    matrix("token_embd.weight", n_vocab, c.n_embd, 0.8 if qwen3 else 0.5)
+    if qwen3:
+        matrix("output.weight", n_vocab, c.n_embd, 0.5)
     vector("output_norm.weight", c.n_embd, 1.2, 2.4)
     if c.n_ple:
         matrix("per_layer_token_embd.weight", n_vocab, c.n_ple * c.n_layer, 0.3)
@@ -116,12 +132,14 @@ def random_weights(config, n_vocab, seed):
                 matrix(blk + "attn_v.weight", c.kv_heads(il) * d, c.n_embd)
             vector(blk + "attn_k_norm.weight", d, low, high)
         matrix(blk + "attn_output.weight", c.n_embd, c.n_head * d)
-        vector(blk + "post_attention_norm.weight", c.n_embd, 0.8, 1.9)
+        if not qwen3:
+            vector(blk + "post_attention_norm.weight", c.n_embd, 0.8, 1.9)
         vector(blk + "ffn_norm.weight", c.n_embd, 0.6, 1.8)
         for name in ("ffn_gate", "ffn_up"):
             matrix(blk + name + ".weight", c.n_ff[il], c.n_embd)
         matrix(blk + "ffn_down.weight", c.n_embd, c.n_ff[il])
-        vector(blk + "post_ffw_norm.weight", c.n_embd, 0.8, 1.9)
+        if not qwen3:
+            vector(blk + "post_ffw_norm.weight", c.n_embd, 0.8, 1.9)
         if c.n_ple:
             matrix(blk + "inp_gate.weight", c.n_ple, c.n_embd)
             matrix(blk + "proj.weight", c.n_embd, c.n_ple)
@@ -131,16 +149,24 @@ def random_weights(config, n_vocab, seed):
     return tensors
 
 
-def make_model(path, metadata, kind, n_vocab, seed):
+def tokenizer_metadata(kind, n_vocab):
+    """The vocabulary's keys, and the range of its ordinary tokens."""
+    if kind == "gpt2":
+        return bpe.byte_tokenizer_metadata(TEXT, n_vocab), (0, n_vocab - len(bpe.QWEN3_SPECIAL))
     special = bpe.GEMMA4_SPECIAL if kind == "gemma4" else bpe.GEMMA3_SPECIAL
     characters = {c for text in TEXT for c in bpe.escape(text)}
     vocabulary = bpe.Vocabulary(special, characters, bpe.learn_merges(TEXT, 400), n_vocab)
-    metadata = metadata + bpe.tokenizer_metadata(kind, vocabulary)
+    return bpe.tokenizer_metadata(kind, vocabulary), (len(special), n_vocab)
+
+
+def make_model(path, metadata, kind, n_vocab, seed):
+    keys, ordinary = tokenizer_metadata(kind, n_vocab)
+    metadata = metadata + keys
     config = config_from_metadata({key: value for key, _, value in metadata})
     config.global_v_is_k = "kv" in Path(path).stem
     tensors = random_weights(config, n_vocab, seed)
     write_gguf(path, metadata, list(tensors.items()))
-    return len(special)
+    return ordinary
 
 
 def as_f32(tensor):
@@ -218,13 +244,15 @@ def main():
     for kind, name, metadata, n_vocab, seed in (
             ("gemma4", "tiny-gemma4", gemma4_metadata(), 512, 41),
             ("gemma4", "tiny-gemma4-kv", gemma4_kv_metadata(), 384, 71),
-            ("llama", "tiny-gemma3", gemma3_metadata(), 384, 31)):
+            ("llama", "tiny-gemma3", gemma3_metadata(), 384, 31),
+            ("gpt2", "tiny-qwen3", qwen3_metadata(), 384, 51)):
         print(name)
         path = folder / (name + ".gguf")
-        n_special = make_model(path, metadata, kind, n_vocab, seed)
+        ordinary = make_model(path, metadata, kind, n_vocab, seed)
         model, _ = load_model(path)
-        ids = np.random.default_rng(seed + 1).integers(n_special, n_vocab, N_TOKENS)
-        ids[0] = 2  # <bos>
+        ids = np.random.default_rng(seed + 1).integers(*ordinary, N_TOKENS)
+        if kind != "gpt2":
+            ids[0] = 2  # <bos>
         tokens = torch.tensor(ids)
         gradient_fixture(folder / (name + "-gradients.gguf"), model, tokens, supervised, seed + 2)
         if name != "tiny-gemma4-kv":  # its steps would be those of its gradients

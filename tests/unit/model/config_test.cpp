@@ -103,6 +103,33 @@ TEST(Config, WithoutAWindowGemma3HasNoSlidingLayers) {
     }
 }
 
+TEST(Config, HeadSizeOfQwen3DoesNotFollowFromItsWidth) {
+    const Config config = config_of(tiny_qwen3());
+    for (const LayerConfig & layer : config.layers) {
+        EXPECT_FALSE(layer.is_swa);
+        EXPECT_TRUE(layer.has_kv);
+        EXPECT_EQ(layer.head_dim, 32);
+        EXPECT_EQ(layer.n_q(), 128);
+        EXPECT_EQ(layer.rope_base, 1e6F);
+    }
+    EXPECT_FLOAT_EQ(config.attention_scale, 1.0F / std::sqrt(32.0F));
+    EXPECT_EQ(config.embedding_scale, 1.0F);
+    EXPECT_EQ(config.activation, Activation::silu);
+    EXPECT_FALSE(config.post_norms);
+    EXPECT_FALSE(config.v_norm);
+    EXPECT_EQ(config.softcap, 0.0F);
+}
+
+TEST(Config, LongContextVariantsOfQwen3AreRefusedByName) {
+    TinyFile tiny = tiny_qwen3();
+    tiny.set("qwen3.rope.scaling.type", std::string("yarn"));
+    expect_refused(tiny, "'qwen3.rope.scaling.type' is 'yarn'", ErrorKind::unsupported);
+    tiny.set("qwen3.rope.scaling.type", std::string("none"));
+    EXPECT_TRUE(read_config(tiny.open()).ok());
+    tiny.set("qwen3.rope.dimension_count", 16U);
+    expect_refused(tiny, "rope.dimension_count", ErrorKind::invalid_file);
+}
+
 TEST(Config, GlobalLayersWithoutVUseK) {
     TinyFile tiny = tiny_gemma4();
     tiny.drop_tensor("blk.2.attn_v.weight");
@@ -131,7 +158,7 @@ TEST(Config, MixtureOfExpertsIsRefusedByName) {
 TEST(Config, UnknownArchitectureListsTheKnownOnes) {
     TinyFile tiny = tiny_gemma4();
     tiny.set("general.architecture", std::string("gemma9"));
-    expect_refused(tiny, "gemma4, gemma3", ErrorKind::unsupported);
+    expect_refused(tiny, "gemma4, gemma3, qwen3", ErrorKind::unsupported);
 }
 
 TEST(Config, AnAdapterIsNotAModel) {

@@ -271,6 +271,29 @@ TEST(Model, Gemma3Loads) {
     EXPECT_FALSE((*model)->gather_ple(std::vector<int32_t>{1}, 0, 1, none).ok());
 }
 
+TEST(Model, Qwen3LoadsWithAHeadOfItsOwnOrTheTables) {
+    TinyFile tiny = tiny_qwen3();
+    const Result<std::unique_ptr<Model>> tied = load(tiny);
+    ASSERT_TRUE(tied.ok()) << tied.error().message;
+    EXPECT_EQ((*tied)->plain_weights().output, (*tied)->plain_weights().token_embd);
+    EXPECT_EQ((*tied)->plain_weights().layers[0].post_attn_norm, nullptr);
+    const std::vector<int64_t> table = tiny.tensor("token_embd.weight").ne;
+    tiny.add_tensor("output.weight", table);
+    const Result<std::unique_ptr<Model>> untied = load(tiny);
+    ASSERT_TRUE(untied.ok()) << untied.error().message;
+    EXPECT_NE((*untied)->plain_weights().output, (*untied)->plain_weights().token_embd);
+}
+
+TEST(Model, BiasesAndFusedProjectionsOfQwen3AreRefusedByName) {
+    TinyFile tiny = tiny_qwen3();
+    tiny.add_tensor("blk.0.attn_q.bias", {128});
+    expect_refused(tiny, {"'blk.0.attn_q.bias'"}, ErrorKind::unsupported);
+    tiny = tiny_qwen3();
+    tiny.drop_tensor("blk.1.attn_q.weight");
+    tiny.add_tensor("blk.1.attn_qkv.weight", {64, 256});
+    expect_refused(tiny, {"attn_q.weight", "'blk.1.attn_qkv.weight'"});
+}
+
 TEST(Model, ProgressReachesOne) {
     double last = 0;
     ModelOptions options;

@@ -174,4 +174,22 @@ TinyFile tiny_gemma3() {
     return file;
 }
 
+TinyFile tiny_qwen3() {
+    TinyFile file;
+    file.set("general.architecture", std::string("qwen3"));
+    file.set("qwen3.block_count", 3U);
+    file.set("qwen3.context_length", 128U);
+    file.set("qwen3.embedding_length", 64U);
+    file.set("qwen3.feed_forward_length", 96U);
+    file.set("qwen3.attention.head_count", 4U);
+    file.set("qwen3.attention.head_count_kv", 2U);
+    file.set("qwen3.attention.layer_norm_rms_epsilon", 1e-6F);
+    file.set("qwen3.attention.key_length", 32U);
+    file.set("qwen3.attention.value_length", 32U);
+    file.set("qwen3.rope.freq_base", 1e6F);
+    add_vocabulary(file);
+    add_tensors(file);
+    return file;
+}
+
 }  // namespace lumi

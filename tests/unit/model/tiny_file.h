@@ -39,6 +39,7 @@ struct TinyFile {
 // 8 layers, 2 and 5 global, the last 3 share: 5 reads 2, 6 and 7 read 4 (cases/inference.md).
 TinyFile tiny_gemma4();
 TinyFile tiny_gemma3();
+TinyFile tiny_qwen3();
 
 // A path in the test's temporary folder that no other test uses.
 std::string fresh_path(const std::string & suffix);

@@ -73,6 +73,7 @@ void expect_equal(const Config & a, const Config & b) {
     EXPECT_EQ(a.embedding_scale, b.embedding_scale);
     EXPECT_EQ(a.softcap, b.softcap);
     EXPECT_EQ(a.v_norm, b.v_norm);
+    EXPECT_EQ(a.post_norms, b.post_norms);
     ASSERT_EQ(a.layers.size(), b.layers.size());
     for (size_t il = 0; il < a.layers.size(); ++il) {
         SCOPED_TRACE(il);
@@ -96,7 +97,7 @@ void expect_equal(const Config & a, const Config & b) {
 TEST(Synth, TinyModelsOfEveryTypeLoad) {
     for (const char * type : {"F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K",
                               "Q5_K", "Q6_K", "q4_k_m"}) {
-        for (const char * shape : {"tiny", "tiny-gemma3"}) {
+        for (const char * shape : {"tiny", "tiny-gemma3", "tiny-qwen3"}) {
             SCOPED_TRACE(std::string(shape) + " " + type);
             ModelOptions options;
             options.device = "cpu";
@@ -154,8 +155,10 @@ struct Published {
 
 // Counts of the published files: tensors, and parameters summed from the groups they list.
 TEST(Synth, LargeShapesHaveThePublishedCounts) {
-    constexpr Published kPublished[] = {
-        {"e4b", 720, 7518069290}, {"e2b", 601, 4647450147}, {"gemma3-270m", 236, 268098176}};
+    constexpr Published kPublished[] = {{"e4b", 720, 7518069290},
+                                        {"e2b", 601, 4647450147},
+                                        {"gemma3-270m", 236, 268098176},
+                                        {"qwen3-0.6b", 310, 596049920}};
     for (const Published & published : kPublished) {
         SCOPED_TRACE(published.shape);
         const Config config = shape_config(published.shape);
@@ -178,7 +181,7 @@ TEST(Synth, LargeShapesHaveThePublishedCounts) {
 }
 
 TEST(Synth, MetadataOfTheLargeShapesAreReadBackEqual) {
-    for (const char * name : {"e4b", "e2b", "gemma3-270m"}) {
+    for (const char * name : {"e4b", "e2b", "gemma3-270m", "qwen3-0.6b"}) {
         SCOPED_TRACE(name);
         const Config config = shape_config(name);
         GgufWriter writer;
@@ -204,17 +207,19 @@ TEST(Synth, MetadataOfTheLargeShapesAreReadBackEqual) {
 }
 
 TEST(Synth, BuiltInVocabulariesTokenizeText) {
-    for (const char * shape : {"tiny", "tiny-gemma3"}) {
+    for (const char * shape : {"tiny", "tiny-gemma3", "tiny-qwen3"}) {
         SCOPED_TRACE(shape);
         const Result<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::load(synth(shape, "Q8_0"));
         ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
         EXPECT_EQ((*tokenizer)->n_tokens(), 512);
-        EXPECT_EQ((*tokenizer)->bos(), 2);
+        EXPECT_EQ((*tokenizer)->add_bos(), std::string(shape) != "tiny-qwen3");
         const std::string text = "What is the name of my city?\n\nIt lives in M\xc3\xbcnchen.";
         const std::vector<TokenId> ids = (*tokenizer)->encode(text, Tokenizer::Specials::untrusted);
         EXPECT_LT(ids.size(), text.size() - 10) << "merges are used";
         EXPECT_EQ((*tokenizer)->decode(ids, false), text);
-        const char * end_of_turn = std::string(shape) == "tiny" ? "<turn|>" : "<end_of_turn>";
+        const char * end_of_turn = std::string(shape) == "tiny"          ? "<turn|>"
+                                   : std::string(shape) == "tiny-gemma3" ? "<end_of_turn>"
+                                                                         : "<|im_end|>";
         EXPECT_TRUE((*tokenizer)->is_end((*tokenizer)->find(end_of_turn)));
     }
 }

@@ -93,7 +93,8 @@ TEST_P(AdamwParity, TwentyStepsFollowPyTorch) {
     ASSERT_EQ(run.steps.size(), losses.size());
     for (size_t i = 0; i < losses.size(); ++i) {
         const auto expected = static_cast<double>(losses[i]);
-        EXPECT_NEAR(run.steps[i].loss, expected, 1e-3 * expected) << "step " << i;
+        const double allowed = (i == 0 ? 1e-4 : 1e-3) * expected;
+        EXPECT_NEAR(run.steps[i].loss, expected, allowed) << "step " << i;
         const auto norm = static_cast<double>(norms[i]);
         EXPECT_NEAR(run.steps[i].grad_norm, norm, 2e-3 * norm) << "step " << i;
     }
@@ -198,22 +199,23 @@ TEST(WholeRunParityFixture, NoticesEachSettingThatIsOff) {
 
 INSTANTIATE_TEST_SUITE_P(Models, WholeRunParity,
                          testing::Values(Case{"tiny-gemma4", false, true},
-                                         Case{"tiny-gemma4", true, false}),
+                                         Case{"tiny-gemma4", true, false},
+                                         Case{"tiny-qwen3", false, true}),
                          [](const auto & test) {
                              return std::string(test.param.model).substr(5) +
                                     (test.param.portable ? "_portable" : "_panels");
                          });
 
-INSTANTIATE_TEST_SUITE_P(Models, AdamwParity,
-                         testing::Values(Case{"tiny-gemma4", false, true},
-                                         Case{"tiny-gemma4", true, false},
-                                         Case{"tiny-gemma3", false, true},
-                                         Case{"tiny-gemma3", true, true}),
-                         [](const auto & test) {
-                             return std::string(test.param.model).substr(5) +
-                                    (test.param.portable ? "_portable" : "_panels") +
-                                    (test.param.recompute ? "_recomputed" : "_kept");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, AdamwParity,
+    testing::Values(Case{"tiny-gemma4", false, true}, Case{"tiny-gemma4", true, false},
+                    Case{"tiny-gemma3", false, true}, Case{"tiny-gemma3", true, true},
+                    Case{"tiny-qwen3", false, true}, Case{"tiny-qwen3", true, false}),
+    [](const auto & test) {
+        return std::string(test.param.model).substr(5) +
+               (test.param.portable ? "_portable" : "_panels") +
+               (test.param.recompute ? "_recomputed" : "_kept");
+    });
 
 }  // namespace
 
