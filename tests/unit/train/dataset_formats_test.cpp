@@ -188,7 +188,7 @@ TEST_F(FormatsTest, WeightsOutOfBoundsAreRefused) {
     for (const char * weight : {"-1.01", "101", "1e300", "\"1\"", "[]"}) {
         expect_refused(std::string(R"({"text":"a","weight":)") + weight + "}", "line 1: weight");
     }
-    expect_refused(R"({"text":"a","weight":1e999})", "line 1: JSON could not be read");
+    expect_refused(R"({"text":"a","weight":1e999})", "line 1: JSON with a number that is too large");
     expect_refused(R"({"text":"a","weight":NaN})", "line 1: not valid JSON");
     expect_refused(R"({"text":"a","weight":1,"reward":1})", "found weight and reward");
     expect_refused(R"({"messages":[{"role":"assistant","content":"a","weight":50}],"weight":-1})",
