@@ -63,6 +63,16 @@ Status AdapterData::check_finite() const {
     return {};
 }
 
+std::string rank_text(const AdapterData & adapter) {
+    int low = adapter.pairs.empty() ? 0 : adapter.pairs.front().rank;
+    int high = low;
+    for (const LoraMatrixPair & pair : adapter.pairs) {
+        low = std::min(low, pair.rank);
+        high = std::max(high, pair.rank);
+    }
+    return std::to_string(low) + (low == high ? "" : " to " + std::to_string(high));
+}
+
 AdapterData make_adapter(const Config & config, const Weights & weights, const TargetSet & targets,
                          int rank, float alpha, uint64_t seed) {
     AdapterData adapter;

@@ -5,6 +5,7 @@
 #include "device/device.h"
 #include "model/weights.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,6 +23,11 @@ ModuleShape module_shape(const Config & config, int layer, Module module);
 // False also for K and V of layers that read another layer's: an adapter there changes nothing.
 bool module_is_live(const Config & config, int layer, Module module);
 
+// The largest rank a pair for this weight may have; beyond it a pair holds more than the weight.
+inline int64_t largest_rank(ModuleShape shape) {
+    return std::max(shape.n_in, shape.n_out);
+}
+
 struct LoraMatrixPair {
     int layer = 0;
     Module module = Module::q;
@@ -38,10 +44,15 @@ struct AdapterData {
     // Training record: key "train.epochs" is saved as the string lumi.train.epochs.
     std::map<std::string, std::string> record;
     std::string base_fingerprint;  // GgufFile::fingerprint() of the base, may be empty
+    std::string base_name;         // may be empty
 
     uint64_t n_parameters() const;
     Status check_finite() const;  // names the first tensor with a non-finite number
 };
+
+// "16", or "4 to 16" where pairs differ; "q, v, ple_gate of layers 0 to 23".
+std::string rank_text(const AdapterData & adapter);
+std::string targets_text(const AdapterData & adapter);
 
 // Loads and checks against the model's config: architecture, shapes, complete pairs, known names,
 // alpha present and finite and > 0, rank >= 1, finite data of type F32, F16, BF16 or Q8_0. Pairs on

@@ -16,6 +16,9 @@ namespace {
 
 constexpr std::string_view kRecordPrefix = "lumi.";
 constexpr std::string_view kFingerprintKey = "lumi.base_fingerprint";
+// The two keys by which converters name the base.
+constexpr const char * kBaseCountKey = "general.base_model.count";
+constexpr const char * kBaseNameKey = "general.base_model.0.name";
 constexpr std::string_view kSuffixA = ".lora_a";
 constexpr std::string_view kSuffixB = ".lora_b";
 
@@ -108,11 +111,11 @@ Status check_shapes(const GgufFile & file, const TensorPair & pair, ModuleShape 
                                   std::to_string(shape.n_in) + ", rank] and [rank, " +
                                   std::to_string(shape.n_out) + "]");
     }
-    if (a[1] != b[0] || a[1] < 1 || a[1] > std::max(shape.n_in, shape.n_out)) {
+    if (a[1] != b[0] || a[1] < 1 || a[1] > largest_rank(shape)) {
         return bad_file(file, weight + ": rank is " + std::to_string(a[1]) + " in lora_a and " +
                                   std::to_string(b[0]) +
                                   " in lora_b; they must be equal, from 1 to " +
-                                  std::to_string(std::max(shape.n_in, shape.n_out)));
+                                  std::to_string(largest_rank(shape)));
     }
     return {};
 }
@@ -140,6 +143,8 @@ Result<std::vector<float>> read_floats(const GgufFile & file, const TensorInfo &
 }
 
 void read_record(const GgufFile & file, AdapterData & adapter) {
+    const auto base_name = file.get_string(kBaseNameKey);
+    adapter.base_name = base_name.ok() ? *base_name : std::string_view();
     for (const std::string_view key : file.keys()) {
         const auto value = file.get_string(key);
         if (!key.starts_with(kRecordPrefix) || !value.ok()) {
@@ -227,6 +232,10 @@ Status save_adapter(const AdapterData & adapter, const Config & config, const st
     writer.set_string("general.architecture", arch_name(config.arch));
     writer.set_string("adapter.type", "lora");
     writer.set_f32("adapter.lora.alpha", adapter.alpha);
+    if (!adapter.base_name.empty()) {
+        writer.set_u32(kBaseCountKey, 1);
+        writer.set_string(kBaseNameKey, adapter.base_name);
+    }
     if (!adapter.base_fingerprint.empty()) {
         writer.set_string(std::string(kFingerprintKey), adapter.base_fingerprint);
     }

@@ -73,6 +73,27 @@ bool TargetSet::contains(Module module) const {
     return std::find(modules.begin(), modules.end(), module) != modules.end();
 }
 
+std::string targets_text(const AdapterData & adapter) {
+    if (adapter.pairs.empty()) {
+        return "none";
+    }
+    bool used[kModuleCount] = {};
+    int low = adapter.pairs.front().layer;
+    int high = low;
+    for (const LoraMatrixPair & pair : adapter.pairs) {
+        used[static_cast<int>(pair.module)] = true;
+        low = std::min(low, pair.layer);
+        high = std::max(high, pair.layer);
+    }
+    std::string text;
+    for (int m = 0; m < kModuleCount; ++m) {
+        if (used[m]) {
+            text += (text.empty() ? "" : ", ") + std::string(module_name(static_cast<Module>(m)));
+        }
+    }
+    return text + " of layers " + std::to_string(low) + " to " + std::to_string(high);
+}
+
 Result<TargetSet> parse_targets(std::string_view text, const Config & config) {
     TargetSet targets;
     const auto refuse = [&](std::string_view word, const char * why) -> Error {
@@ -83,7 +104,9 @@ Result<TargetSet> parse_targets(std::string_view text, const Config & config) {
         const size_t end = std::min(text.find(',', begin), text.size());
         const std::string_view word = text.substr(begin, end - begin);
         if (!add_word(word, config, targets)) {
-            return refuse(word, "is not a target");
+            return refuse(word, word == "tail" ? "is nothing here, since every layer has keys and "
+                                                 "values of its own (--layers A-B chooses layers)"
+                                               : "is not a target");
         }
         begin = end + 1;
     }

@@ -21,7 +21,7 @@ std::atomic<int> signals_seen{0};
 
 void on_signal(int) {
     if (signals_seen.fetch_add(1) > 0) {
-        std::_Exit(130);
+        std::_Exit(kExitInterrupted);
     }
     if (signal_token) {
         signal_token->cancel();

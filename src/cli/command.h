@@ -11,9 +11,10 @@
 
 namespace lumi {
 
-// Exit codes: 0 done, 1 it failed, 2 the command line is wrong.
+// Exit codes: 0 done, 1 it failed, 2 the command line is wrong, 130 stopped by Ctrl-C or SIGTERM.
 inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsage = 2;
+inline constexpr int kExitInterrupted = 130;
 
 // Declares a subcommand on app; its callback stores the exit code.
 void declare_run(CLI::App & app, int & exit_code);

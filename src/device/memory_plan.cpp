@@ -82,6 +82,16 @@ uint64_t available_memory_bytes() {
                : 0;
 }
 
+uint64_t resident_memory_bytes() {
+    std::ifstream file("/proc/self/statm");
+    uint64_t total_pages = 0;
+    uint64_t resident_pages = 0;
+    const long page_bytes = sysconf(_SC_PAGESIZE);
+    return file >> total_pages >> resident_pages && page_bytes > 0
+               ? resident_pages * static_cast<uint64_t>(page_bytes)
+               : 0;
+}
+
 std::string bytes_text(uint64_t bytes) {
     constexpr const char * kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     double value = static_cast<double>(bytes);

@@ -29,6 +29,7 @@ struct MemoryPlan {
 };
 
 uint64_t available_memory_bytes();
+uint64_t resident_memory_bytes();        // of this process; 0 where the system does not tell
 std::string bytes_text(uint64_t bytes);  // "4.62 GiB"
 
 }  // namespace lumi

@@ -5,6 +5,8 @@
 #include "train/graph_runner.h"
 #include "train/trainer.h"
 
+#include <algorithm>
+
 namespace lumi {
 
 class Evaluation {
@@ -16,6 +18,11 @@ class Evaluation {
     // error naming the sample's line.
     Result<bool> advance(GraphRunner & runner);
     EvalResult result() const;
+    // The share of the runs that are complete.
+    double done_share() const {
+        return static_cast<double>(next_) /
+               static_cast<double>(std::max<size_t>(batches_.size(), 1));
+    }
 
   private:
     Status collect(const PackedBatch & batch, const GraphRunner & runner);

@@ -106,6 +106,19 @@ void TrainParameters::upload(const std::vector<float> & flat) {
     ggml_backend_tensor_set(flat_[0], flat.data(), 0, ggml_nbytes(flat_[0]));
 }
 
+std::vector<std::string> TrainParameters::without_gradient() const {
+    std::vector<std::string> names;
+    std::vector<float> host;
+    for (const TrainablePair & pair : pairs_) {
+        host.resize(static_cast<size_t>(ggml_nelements(pair.grad_b)));
+        ggml_backend_tensor_get(pair.grad_b, host.data(), 0, ggml_nbytes(pair.grad_b));
+        if (std::all_of(host.begin(), host.end(), [](float x) { return x == 0.0F; })) {
+            names.push_back(module_weight_name(pair.layer, pair.module));
+        }
+    }
+    return names;
+}
+
 AdapterData TrainParameters::to_adapter(const std::vector<float> & flat) const {
     AdapterData adapter = shape_;
     for (size_t i = 0; i < adapter.pairs.size(); ++i) {

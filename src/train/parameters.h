@@ -32,6 +32,8 @@ class TrainParameters {
     void zero_gradients();
     std::vector<float> download() const;
     void upload(const std::vector<float> & flat);
+    // Names of the weights whose B has no gradient at all.
+    std::vector<std::string> without_gradient() const;
     // The numbers as an adapter: shapes, alpha, record and base as they were at the start.
     AdapterData to_adapter(const std::vector<float> & flat) const;
     uint64_t flat_bytes() const { return ggml_nbytes(flat_[0]); }

@@ -42,6 +42,7 @@ Status TrainOptions::check() const {
         {"weight_decay", static_cast<double>(weight_decay), 0, 1},
         {"clip_norm", static_cast<double>(clip_norm), 0, 1e9},
         {"batch_samples", static_cast<double>(batch_samples), 1, 65536},
+        {"early_stop_epochs", static_cast<double>(early_stop_epochs), 0, 100000},
         {"window_tokens", static_cast<double>(window_tokens), 16, 1 << 20},
     };
     for (const Range & r : ranges) {

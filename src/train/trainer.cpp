@@ -2,6 +2,7 @@
 #include "train/trainer.h"
 
 #include "base/log.h"
+#include "train/checkpoint.h"
 #include "train/trainer_impl.h"
 
 #include <algorithm>
@@ -45,34 +46,22 @@ void log_settings(const TrainOptions & options, const Dataset & train, const Dat
 
 Result<std::unique_ptr<Trainer>> Trainer::create(const Model & model, Dataset train,
                                                  Dataset validation, const TrainOptions & options,
-                                                 const AdapterData * init) {
-    LUMI_TRY(options.check());
-    if (train.samples.empty()) {
-        return Error{ErrorKind::invalid_argument, "no training samples"};
-    }
-    LUMI_TRY(check_samples(model, train, options, "training"));
-    LUMI_TRY(check_samples(model, validation, options, "validation"));
-    AdapterData start = LUMI_TRY(starting_adapter(model, options, init));
-    start.base_fingerprint = model.file().fingerprint();
-
-    const int batch = options.batch_samples;
-    const int everything = static_cast<int>(validation.samples.size());
-    GraphShape shape = largest_run(train.samples, batch);
-    if (everything > 0) {
-        const GraphShape other = largest_run(validation.samples, everything);
-        shape.n_tokens = std::max(shape.n_tokens, other.n_tokens);
-        shape.n_rows = std::max(shape.n_rows, other.n_rows);
-        shape.n_kv_full = shape.n_kv_swa = shape.n_tokens;
-    }
-    const MemoryPlan plan = LUMI_TRY(plan_training(model, options, start, shape));
-    log(LogLevel::debug, "memory of the training run:\n" + plan.text());
-    LUMI_TRY(enforce_plan(model, plan));
+                                                 const AdapterData * init,
+                                                 const Checkpoint * resume) {
+    RunSetup setup =
+        LUMI_TRY(set_up_run(model, train, validation, options, init,
+                            resume != nullptr && options.recompute == Recompute::automatic
+                                ? std::optional(resume->state.recompute)
+                                : std::nullopt));
+    log(LogLevel::debug, "memory of the training run:\n" + setup.plan.memory.text());
+    LUMI_TRY(enforce_plan(model, setup.plan.memory));
+    const AdapterData & start = setup.start;
 
     auto impl = std::make_unique<Impl>(model, options);
     impl->train = std::move(train);
     impl->validation = std::move(validation);
     RunnerOptions runner_options;
-    runner_options.graph = graph_options(model, options.portable, options.recompute);
+    runner_options.graph = graph_options(model, options.portable, setup.plan.recompute);
     runner_options.graph.dropout = options.dropout;
     runner_options.slice_seconds = options.slice_seconds;
     if (needs_transposed(model, options)) {
@@ -87,13 +76,23 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Model & model, Dataset tr
         model, impl->parameters->view(), impl->parameters->pairs(), std::move(runner_options));
     impl->good = impl->parameters->download();
     impl->order.resize(impl->train.samples.size());
-    std::iota(impl->order.begin(), impl->order.end(), size_t{0});
-    impl->total_steps =
-        options.max_steps > 0 ? options.max_steps : options.epochs * impl->steps_per_epoch();
+    std::iota(impl->order.begin(), impl->order.end(), 0);
+    impl->run_plan = setup.plan;
+    impl->recompute = setup.plan.recompute;
+    impl->total_steps = setup.plan.steps;
+    impl->summary.steps_per_epoch = setup.plan.steps_per_epoch;
     impl->phase =
         impl->validation.samples.empty() ? Impl::Phase::start_step : Impl::Phase::validate;
+    impl->continued = init != nullptr;
+    impl->settings = settings_of(options, start, init != nullptr);
+    impl->settings["base"] = start.base_name + ", fingerprint " + start.base_fingerprint;
+    impl->settings["data"] = dataset_identity(impl->train);
+    impl->settings["validation_data"] = dataset_identity(impl->validation);
     log_settings(options, impl->train, impl->validation, impl->total_steps, start.n_parameters(),
                  model.config().n_embd);
+    if (resume != nullptr) {
+        LUMI_TRY(impl->resume(*resume));
+    }
     return std::unique_ptr<Trainer>(new Trainer(std::move(impl)));
 }
 
@@ -116,30 +115,22 @@ const TrainSummary & Trainer::summary() const {
     return impl_->summary;
 }
 
+const TrainPlan & Trainer::plan() const {
+    return impl_->run_plan;
+}
+
+bool Trainer::at_boundary() const {
+    return impl_->at_boundary();
+}
+
+Status Trainer::save_checkpoint(const std::string & path) const {
+    return impl_->save(path);
+}
+
 Result<AdapterData> Trainer::adapter() const {
     AdapterData adapter = impl_->adapter();
     LUMI_TRY(adapter.check_finite());
     return adapter;
-}
-
-AdapterData Trainer::Impl::adapter() const {
-    AdapterData result = parameters->to_adapter(parameters->download());
-    const auto set = [&](const char * key, const std::string & value) {
-        result.record[std::string("train.") + key] = value;
-    };
-    set("base_name", model->config().name);
-    set("seed", std::to_string(options.seed));
-    set("steps", std::to_string(step));
-    set("samples", std::to_string(train.samples.size()));
-    set("tokens", std::to_string(tokens_done));
-    set("dropout", short_number(static_cast<double>(options.dropout)));
-    set("learning_rate", short_number(static_cast<double>(options.learning_rate)));
-    set("loss", short_number(last_loss));
-    if (!summary.epoch_validation_loss.empty()) {
-        const double last = summary.epoch_validation_loss.back();
-        set("validation_loss", short_number(best.empty() ? last : best_loss));
-    }
-    return result;
 }
 
 }  // namespace lumi

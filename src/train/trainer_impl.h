@@ -2,10 +2,11 @@
 // phase. Internal to train/.
 #pragma once
 
-#include "base/rng.h"
 #include "train/evaluation.h"
 #include "train/optimizer.h"
 #include "train/schedule.h"
+#include "train/train_settings.h"
+#include "train/train_state.h"
 #include "train/trainer_plan.h"
 
 #include <atomic>
@@ -13,39 +14,11 @@
 
 namespace lumi {
 
-// The power of two that gradients are multiplied by while they pass through products that may round
-// to half precision (design, Range).
-struct LossScale {
-    float value = 1024.0F;
-    int clean_steps = 0;
-
-    void step_was_clean() {
-        constexpr int kCleanSteps = 200;
-        constexpr float kMost = 1048576.0F;
-        if (++clean_steps >= kCleanSteps && value < kMost) {
-            value *= 2.0F;
-            clean_steps = 0;
-        }
-    }
-    void gradients_overflowed() {
-        value *= 0.5F;
-        clean_steps = 0;
-    }
-};
-
-struct Trainer::Impl {
-    enum class Phase : unsigned char {
-        validate,    // slices of the validation set
-        start_step,  // choose and pack the step's samples
-        run,         // slices of its runs
-        end_step,    // norm, clipping, AdamW
-        end_epoch,   // report
-        verify,      // without a validation set: the last weights must give a finite loss
-        done,
-    };
+struct Trainer::Impl : TrainState {
+    using Phase = TrainPhase;
 
     Impl(const Model & trained, const TrainOptions & chosen)
-        : model(&trained), options(chosen), rng(chosen.seed) {}
+        : model(&trained), options(chosen), random(chosen.seed) {}
 
     Result<TrainProgress> advance();
     Result<TrainProgress> run_phase();
@@ -68,7 +41,21 @@ struct Trainer::Impl {
     double eta_seconds() const;
     int steps_per_epoch() const;
     int epoch() const { return step / steps_per_epoch(); }  // of the step under way, from 0
+    // The epoch of the last completed step, from 1; 0 before the first.
+    int epochs_begun() const { return step == 0 ? 0 : (step - 1) / steps_per_epoch() + 1; }
+    std::vector<const Sample *> samples_of_step(int within_epoch) const;
     AdapterData adapter() const;
+
+    // Back to where the checkpoint was written; refuses another run's.
+    Status resume(const Checkpoint & checkpoint);
+    Status save(const std::string & path) const;
+    bool at_boundary() const {
+        return phase == Phase::validate || phase == Phase::start_step || phase == Phase::end_epoch;
+    }
+    // The first gradients tell whether every pair takes part (cases/training.md L11).
+    Status check_first_gradients() const;
+    // Whether validation has stopped getting better for as long as the options allow.
+    bool stops_early() const;
 
     const Model * model;
     TrainOptions options;
@@ -78,14 +65,13 @@ struct Trainer::Impl {
     std::unique_ptr<TrainParameters> parameters;
     std::unique_ptr<Optimizer> optimizer;
     std::unique_ptr<GraphRunner> runner;
-    Rng rng;
+    Rng random;  // TrainState::rng is its state in a checkpoint
     std::atomic<bool> stop_requested = false;
 
-    Phase phase = Phase::start_step;
-    int step = 0;  // steps completed
+    TrainPlan run_plan;
+    TrainSettings settings;
+    bool continued = false;  // from a given adapter
     int total_steps = 0;
-    std::vector<size_t> order;  // of the samples in this epoch
-    LossScale loss_scale;
 
     // The step under way.
     std::vector<PackedBatch> runs;
@@ -96,23 +82,8 @@ struct Trainer::Impl {
 
     std::optional<Evaluation> evaluation;
     bool verifying = false;
-    bool verified = false;    // the weights as they are have given a finite loss
     std::vector<float> good;  // the last weights that gave finite loss and gradients
     std::vector<float> best;  // the best validation loss after an epoch
-    double best_loss = 0;
-
-    // What the epoch and the report add up.
-    double epoch_loss = 0;
-    double epoch_weight = 0;
-    double last_loss = 0;
-    double smoothed = 0;
-    double gradient_norm = 0;
-    double learning_rate = 0;
-    uint64_t tokens_done = 0;
-    uint64_t targets_done = 0;
-    double seconds = 0;        // spent inside advance()
-    double train_seconds = 0;  // of them, not in validation
-    TrainSummary summary;
 };
 
 }  // namespace lumi

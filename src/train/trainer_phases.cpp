@@ -2,6 +2,7 @@
 #include "train/trainer_impl.h"
 
 #include "base/log.h"
+#include "device/memory_plan.h"
 
 #include <algorithm>
 #include <chrono>
@@ -82,13 +83,20 @@ Result<TrainProgress> Trainer::Impl::validate_slice() {
     if (step > 0 && (best.empty() || loss < best_loss)) {
         best = parameters->download();
         best_loss = loss;
+        best_epoch = epochs_begun();
     }
-    if (step >= total_steps) {
+    phase = step >= total_steps ? Phase::verify : Phase::start_step;
+    if (phase == Phase::start_step && stops_early()) {
+        summary.stopped_because = "the validation loss has not improved for " +
+                                  std::to_string(options.early_stop_epochs) + " epochs";
         phase = Phase::verify;
-    } else {
-        phase = Phase::start_step;
     }
     return progress(Event::validation, loss);
+}
+
+bool Trainer::Impl::stops_early() const {
+    return options.early_stop_epochs > 0 && best_epoch > 0 &&
+           epochs_begun() - best_epoch >= options.early_stop_epochs;
 }
 
 int Trainer::Impl::steps_per_epoch() const {
@@ -98,8 +106,18 @@ int Trainer::Impl::steps_per_epoch() const {
 
 void Trainer::Impl::shuffle() {
     for (size_t i = order.size(); i > 1; --i) {
-        std::swap(order[i - 1], order[rng.below(i)]);
+        std::swap(order[i - 1], order[random.below(i)]);
     }
+}
+
+std::vector<const Sample *> Trainer::Impl::samples_of_step(int within_epoch) const {
+    const auto batch = static_cast<size_t>(options.batch_samples);
+    const size_t first = static_cast<size_t>(within_epoch) * batch;
+    std::vector<const Sample *> samples;
+    for (size_t i = first; i < std::min(first + batch, order.size()); ++i) {
+        samples.push_back(&train.samples[static_cast<size_t>(order[i])]);
+    }
+    return samples;
 }
 
 Result<TrainProgress> Trainer::Impl::start_step() {
@@ -114,12 +132,7 @@ Result<TrainProgress> Trainer::Impl::start_step() {
         epoch_loss = 0;
         epoch_weight = 0;
     }
-    const auto batch = static_cast<size_t>(options.batch_samples);
-    const size_t first = static_cast<size_t>(within) * batch;
-    std::vector<const Sample *> samples;
-    for (size_t i = first; i < std::min(first + batch, order.size()); ++i) {
-        samples.push_back(&train.samples[order[i]]);
-    }
+    const std::vector<const Sample *> samples = samples_of_step(within);
     runs = pack_samples(samples, std::min(options.window_tokens, kPackTokens));
     step_weight = total_weight(samples);
     redone = 0;
@@ -188,6 +201,9 @@ Result<TrainProgress> Trainer::Impl::end_step() {
     if (!std::isfinite(raw)) {
         return redo_step();
     }
+    if (step == 0) {
+        LUMI_TRY(check_first_gradients());
+    }
     good = parameters->download();
     gradient_norm = raw / (static_cast<double>(loss_scale.value) * step_weight);
     learning_rate = learning_rate_at(options, step, total_steps);
@@ -199,7 +215,8 @@ Result<TrainProgress> Trainer::Impl::end_step() {
     loss_scale.step_was_clean();
     verified = false;
     last_loss = step_loss / step_weight;
-    smoothed = step == 0 ? last_loss : 0.9 * smoothed + 0.1 * last_loss;
+    smoothed = step == 0 ? last_loss : smooth_loss(smoothed, last_loss);
+    summary.step_loss.push_back(last_loss);
     epoch_loss += step_loss;
     epoch_weight += step_weight;
     for (const PackedBatch & run : runs) {
@@ -229,6 +246,9 @@ Result<TrainProgress> Trainer::Impl::verify_slice() {
         return finish();
     }
     if (!verifying) {
+        if (runs.empty()) {  // resumed, and no step since
+            runs = pack_samples(samples_of_step(0));
+        }
         LUMI_TRY(runner->begin(runs[0], false, 1.0F));
         verifying = true;
     }
@@ -242,8 +262,9 @@ Result<TrainProgress> Trainer::Impl::verify_slice() {
 }
 
 TrainProgress Trainer::Impl::finish() {
-    if (summary.stopped_because.empty() && !best.empty()) {
+    if (!stop_requested && !best.empty()) {
         parameters->upload(best);
+        summary.kept_epoch = best_epoch;
     }
     phase = Phase::done;
     return progress(Event::done, last_loss);
@@ -270,7 +291,7 @@ TrainProgress Trainer::Impl::progress(Event event, double loss) const {
     p.total_steps = total_steps;
     const bool after_a_step = event == Event::step || event == Event::epoch ||
                               event == Event::validation || event == Event::done;
-    p.epoch = step == 0 || !after_a_step ? epoch() + 1 : (step - 1) / steps_per_epoch() + 1;
+    p.epoch = !after_a_step ? epoch() + 1 : epochs_begun();
     p.loss = loss;
     p.smoothed_loss = smoothed;
     p.grad_norm = gradient_norm;
@@ -279,8 +300,12 @@ TrainProgress Trainer::Impl::progress(Event event, double loss) const {
     p.targets_done = targets_done;
     p.seconds = seconds;
     p.eta_seconds = eta_seconds();
-    p.tokens_per_second =
-        train_seconds > 0 ? static_cast<double>(tokens_done) / train_seconds : 0.0;
+    if (train_seconds > 0) {
+        p.tokens_per_second = static_cast<double>(tokens_done) / train_seconds;
+        p.targets_per_second = static_cast<double>(targets_done) / train_seconds;
+    }
+    p.memory_bytes = event == Event::slice ? 0 : resident_memory_bytes();
+    p.validated = evaluation ? evaluation->done_share() : 0.0;
     return p;
 }
 

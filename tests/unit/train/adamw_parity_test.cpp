@@ -84,7 +84,7 @@ TEST_P(AdamwParity, TwentyStepsFollowPyTorch) {
     options.learning_rate = 1e-3F;
     options.max_steps = 20;
     options.portable = c.portable;
-    options.recompute = c.recompute;
+    options.recompute = c.recompute ? Recompute::on : Recompute::off;
     const TrainingRun run = run_training(*model, options, std::move(train), {}, &start);
     ASSERT_EQ(run.error, "");
 

@@ -33,8 +33,9 @@ TEST(DropoutTraining, RecomputedLayersDropTheSameNumbers) {
     for (const bool portable : {false, true}) {
         TrainOptions options = options_with(kDropout);
         options.portable = portable;
+        options.recompute = Recompute::on;
         const AdapterData recomputed = train(*model, options).adapter();
-        options.recompute = false;
+        options.recompute = Recompute::off;
         EXPECT_EQ(adapter_distance(recomputed, train(*model, options).adapter()), 0.0);
     }
 }

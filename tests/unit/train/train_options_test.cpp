@@ -127,14 +127,17 @@ TEST_F(TrainerRefusal, NotButAWarningOfALearningRateHighForTheWidth) {
 }
 
 TEST_F(TrainerRefusal, NeverOfAPlanThatFitsWhichNamesEverythingAllocated) {
-    const auto small = Trainer::plan(*model_, quick_options(), 32, 16);
-    const auto large = Trainer::plan(*model_, quick_options(), 64, 32);
-    ASSERT_TRUE(small.ok() && large.ok());
-    EXPECT_EQ(small->items.size(), 4U);
-    EXPECT_GT(large->anonymous_bytes(), small->anonymous_bytes());
+    const auto plan = [&](int length, const TrainOptions & options) {
+        const auto made = Trainer::plan(*model_, rule_dataset({length}), {}, options, nullptr);
+        EXPECT_TRUE(made.ok()) << made.error().message;
+        return made->memory;
+    };
+    EXPECT_EQ(plan(32, quick_options()).items.size(), 4U);
+    EXPECT_GT(plan(64, quick_options()).anonymous_bytes(),
+              plan(32, quick_options()).anonymous_bytes());
     TrainOptions portable = quick_options();
     portable.portable = true;
-    EXPECT_EQ(Trainer::plan(*model_, portable, 32, 16)->items.size(), 5U);
+    EXPECT_EQ(plan(32, portable).items.size(), 5U);
 }
 
 }  // namespace
