@@ -5,7 +5,7 @@ JOBS ?= 2
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
-.PHONY: all setup setup-dev build demo test bench format lint install sanitize tsan fuzz clean
+.PHONY: all setup setup-dev build demo test bench soak format lint install sanitize tsan fuzz clean
 
 all: build
 
@@ -33,6 +33,10 @@ test: build
 bench: build
 	cmake --build build/release
 	tools/bench
+
+# Kills training runs, fills the disk, and sees that every checkpoint resumes.
+soak: build
+	tools/soak build/release/lumi models/lumi-small.gguf
 
 format: setup-dev
 	find src include tests bench fuzz -name '*.h' -o -name '*.cpp' | xargs -r clang-format -i

@@ -86,7 +86,7 @@ Status run(const char * path, int n_tokens, int n_threads, int rank) {
     const std::unique_ptr<TrainParameters> parameters =
         LUMI_TRY(TrainParameters::create(start, model->device()));
     RunnerOptions runner_options;
-    runner_options.graph = graph_options(*model, false, options.recompute);
+    runner_options.graph = graph_options(*model, false, true);
     GraphRunner runner(*model, parameters->view(), parameters->pairs(), runner_options);
     const Dataset data = LUMI_TRY(one_sample(*model, n_tokens));
     const Sample * sample = &data.samples[0];

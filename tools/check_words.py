@@ -13,7 +13,7 @@ from source_tree import files
 SUFFIXES = {".h", ".cpp", ".py", ".sh", ".cmake", ".md", ".json", ".yml", ".in", ""}
 HOSTS = re.compile(
     r"^(127\.0\.0\.1|localhost|\[::1\]|(\w+\.)*example(\.com|\.org)?|(\w+\.)*invalid"
-    r"|github\.com|keepachangelog\.com|semver\.org|editorconfig\.org)$")
+    r"|github\.com|www\.w3\.org|keepachangelog\.com|semver\.org|editorconfig\.org)$")
 URL = re.compile(r"\bhttps?://(\[[0-9a-f:]+\]|[\w.-]+)")
 PATH = re.compile(r"(?<![\w.}/~-])/(work|root|home/\w+|tmp/\w+)/")
 

@@ -93,6 +93,9 @@ class LoraView {
     // Every adapter that touches this weight, in the order added.
     const std::vector<LoraTensors> & find(int layer, Module module) const;
     bool empty() const { return pairs_.empty(); }
+    // Ok when every pair takes part in the graph: an adapter never goes without effect in silence
+    // (cases/training.md L12).
+    Status check_applied(ggml_cgraph * graph) const;
     // The lowest layer with a pair; a large number when empty.
     int lowest_layer() const;
 

@@ -2,6 +2,7 @@
 #include "adapter/adapter.h"
 
 #include <limits>
+#include <unordered_set>
 
 namespace lumi {
 
@@ -21,6 +22,28 @@ const std::vector<LoraTensors> & LoraView::find(int layer, Module module) const 
     static const std::vector<LoraTensors> kNone;
     const auto it = pairs_.find(view_key(layer, module));
     return it == pairs_.end() ? kNone : it->second;
+}
+
+Status LoraView::check_applied(ggml_cgraph * graph) const {
+    std::unordered_set<const ggml_tensor *> factors;
+    for (int i = 0; i < ggml_graph_n_nodes(graph); ++i) {
+        const ggml_tensor * node = ggml_graph_node(graph, i);
+        if (node->op == GGML_OP_MUL_MAT) {
+            factors.insert(node->src[0]);
+        }
+    }
+    for (const auto & [key, tensors] : pairs_) {
+        for (const LoraTensors & t : tensors) {
+            if (factors.count(t.a) == 0 || factors.count(t.b) == 0) {
+                return Error{ErrorKind::internal,
+                             "the adapter's pair for " +
+                                 module_weight_name(key / kModuleCount,
+                                                    static_cast<Module>(key % kModuleCount)) +
+                                 " takes no part in the model"};
+            }
+        }
+    }
+    return {};
 }
 
 int LoraView::lowest_layer() const {

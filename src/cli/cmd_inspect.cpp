@@ -1,5 +1,8 @@
 // lumi inspect: what is in a GGUF file, models and adapters, without loading it.
 #include "cli/command.h"
+#include "cli/inspect_adapter.h"
+
+#include "base/utf8.h"
 
 #include <nlohmann/json.hpp>
 
@@ -148,6 +151,9 @@ void print_text(const GgufFile & file, const Config * config, const std::string 
     } else if (!config_error.empty()) {
         std::printf("  not a model lumi can run: %s\n", config_error.c_str());
     }
+    for (const auto & [name, value] : adapter_facts(file)) {
+        std::printf("  %-34s %s\n", name.c_str(), utf8_sanitized(value).c_str());
+    }
     print_sums("by type", summary.by_type);
     print_sums("by part", summary.by_group);
     if (flags.keys || config == nullptr) {
@@ -184,6 +190,9 @@ void print_json(const GgufFile & file, const Config * config, const std::string 
                          {"anonymous", plan.anonymous_bytes()}};
     } else if (!config_error.empty()) {
         out["config_error"] = config_error;
+    }
+    for (const auto & [name, value] : adapter_facts(file)) {
+        out["adapter"][name] = value;
     }
     if (flags.tensors) {
         for (const TensorInfo & t : file.tensors()) {

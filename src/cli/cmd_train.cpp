@@ -1,5 +1,6 @@
 // lumi train: fits a LoRA adapter to a dataset and writes it as GGUF.
 #include "cli/progress.h"
+#include "cli/train_data.h"
 #include "cli/train_run.h"
 #include "train/checkpoint.h"
 
@@ -8,37 +9,6 @@
 namespace lumi {
 
 namespace {
-
-constexpr uint64_t kMaxDatasetBytes = uint64_t{4} << 30U;
-
-Result<Dataset> read_dataset(const std::string & path, const LoadedModel & loaded,
-                             const TrainFlags & flags) {
-    if (!loaded.chat) {
-        return Error{ErrorKind::unsupported, "this model has no chat format: " + loaded.chat_error};
-    }
-    const std::string text = LUMI_TRY(read_text_file(path, kMaxDatasetBytes));
-    DatasetOptions options;
-    options.max_tokens = flags.options.window_tokens;
-    options.assistant_only = !flags.all_tokens;
-    Result<Dataset> dataset = parse_dataset(text, *loaded.chat, *loaded.tokenizer, options);
-    if (!dataset.ok()) {
-        return dataset.error().within(path);
-    }
-    return dataset;
-}
-
-void describe(const char * what, const Dataset & d) {
-    std::fprintf(stderr, "%s: %s, %zu samples, %llu tokens, %llu of them targets", what,
-                 d.format.c_str(), d.samples.size(), static_cast<unsigned long long>(d.n_tokens()),
-                 static_cast<unsigned long long>(d.n_targets()));
-    if (d.split_samples > 0) {
-        std::fprintf(stderr, ", %d longer than the window and cut", d.split_samples);
-    }
-    if (d.skipped_samples > 0) {
-        std::fprintf(stderr, ", %d without a target left out", d.skipped_samples);
-    }
-    std::fprintf(stderr, "\n");
-}
 
 Result<std::optional<AdapterData>> read_init(const TrainFlags & flags, const Model & model) {
     if (flags.init.empty()) {
@@ -97,6 +67,10 @@ Status save(const Trainer & trainer, const Config & config, const TrainFlags & f
 Status conclude(const Status & trained, const Trainer & trainer, const TrainRun & run,
                 const LoadedModel & loaded, const TrainFlags & flags) {
     if (trainer.summary().steps == 0) {
+        LUMI_TRY(run.clean_up());
+        if (run.interrupted()) {
+            std::fprintf(stderr, "stopped before the first step; nothing was saved\n");
+        }
         return trained;
     }
     LUMI_TRY(save(trainer, loaded.model->config(), flags));
@@ -111,22 +85,37 @@ Status conclude(const Status & trained, const Trainer & trainer, const TrainRun 
     return run.clean_up();
 }
 
+Status check_outputs(const TrainFlags & flags) {
+    std::vector<std::string> taken = {flags.model.path, flags.data, flags.validation_file,
+                                      flags.init};
+    for (const std::string & output : {flags.output, flags.metrics, flags.loss_svg}) {
+        if (!output.empty()) {
+            LUMI_TRY(check_output(output, taken));
+            taken.push_back(output);
+        }
+    }
+    return {};
+}
+
 Status run(TrainFlags & flags, bool & interrupted) {
     LUMI_TRY(flags.resolve());
-    LUMI_TRY(check_output(flags.output,
-                          {flags.model.path, flags.data, flags.validation_file, flags.init}));
+    LUMI_TRY(check_outputs(flags));
     LoadedModel loaded = LUMI_TRY(flags.model.load());
     LUMI_TRY(flags.resolve_targets(loaded.model->config()));
-    Dataset data = LUMI_TRY(read_dataset(flags.data, loaded, flags));
+    const auto read = [&](const std::string & path) {
+        return read_dataset(path, loaded, flags.options.window_tokens, flags.all_tokens);
+    };
+    Dataset data = LUMI_TRY(read(flags.data));
     Dataset validation;
     if (!flags.validation_file.empty()) {
-        validation = LUMI_TRY(read_dataset(flags.validation_file, loaded, flags));
+        validation = LUMI_TRY(read(flags.validation_file));
+        warn_of_shared(data, validation);
     } else if (flags.validation_share > 0) {
         validation = split_validation(data, flags.validation_share, flags.options.seed);
     }
-    describe("training", data);
+    std::fprintf(stderr, "training: %s\n", dataset_text(data).c_str());
     if (!validation.samples.empty()) {
-        describe("validation", validation);
+        std::fprintf(stderr, "validation: %s\n", dataset_text(validation).c_str());
     }
     const std::unique_ptr<Trainer> trainer =
         LUMI_TRY(make_trainer(flags, loaded, std::move(data), std::move(validation)));

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/utf8.h"
 #include "cli/embedded_model.h"
 
@@ -162,7 +163,7 @@ GenerationOptions SamplingFlags::resolve(const LoadedModel & loaded) const {
 }
 
 void AdapterFlag::declare(CLI::App & command) {
-    command.add_option("--adapter", text, "LoRA adapter FILE[:SCALE] in GGUF");
+    command.add_option("--adapter,--lora", text, "LoRA adapter FILE[:SCALE] in GGUF");
 }
 
 Result<AdapterFlag::Loaded> AdapterFlag::load(const Model & model) const {
@@ -184,6 +185,9 @@ Result<AdapterFlag::Loaded> AdapterFlag::load(const Model & model) const {
     }
     const GgufFile file = LUMI_TRY(GgufFile::open(path));
     loaded.data = LUMI_TRY(load_adapter(file, model.config(), model.file().fingerprint()));
+    log(LogLevel::info, "adapter " + quoted(path, 1024) + ": " +
+                            std::to_string(2 * loaded.data.pairs.size()) + " tensors, " +
+                            targets_text(loaded.data) + ", rank " + rank_text(loaded.data));
     return loaded;
 }
 

@@ -4,6 +4,7 @@
 #include "base/nearest.h"
 #include "cli/command.h"
 
+#include <csignal>
 #include <cstdio>
 
 namespace lumi {
@@ -134,6 +135,7 @@ bool output_written() {
 }  // namespace lumi
 
 int main(int argc, char ** argv) {
+    std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is a failed write, not the end
     try {
         const int exit_code = lumi::run(argc, argv);
         return lumi::output_written() ? exit_code : lumi::kExitFailure;

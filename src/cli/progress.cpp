@@ -1,7 +1,11 @@
 // How progress is drawn.
 #include "cli/progress.h"
 
+#include "device/memory_plan.h"
+#include "train/metrics.h"
+
 #include <nlohmann/json.hpp>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,19 +19,21 @@ namespace {
 constexpr int kBarWidth = 24;
 constexpr double kLineSeconds = 2.0;
 
-const char * event_name(TrainProgress::Event event) {
-    switch (event) {
-    case TrainProgress::Event::step:
-        return "step";
-    case TrainProgress::Event::validation:
-        return "validation";
-    case TrainProgress::Event::epoch:
-        return "epoch";
-    case TrainProgress::Event::done:
-        return "done";
-    default:
-        return "slice";
-    }
+size_t terminal_width() {
+    constexpr size_t kUsual = 80;
+    winsize size = {};
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+}
+
+// "12/300 epoch 1 loss 1.2345 (1.3456) lr 1.0e-04 norm 0.52 123 tok/s 1.20 GiB ETA 1:02"
+std::string step_text(const TrainProgress & p) {
+    char text[256];
+    std::snprintf(text, sizeof text,
+                  "%d/%d epoch %d loss %.4f (%.4f) lr %.1e norm %.3g %.0f tok/s %s ETA %s", p.step,
+                  p.total_steps, p.epoch, p.loss, p.smoothed_loss, p.learning_rate, p.grad_norm,
+                  p.targets_per_second, bytes_text(p.memory_bytes).c_str(),
+                  duration_text(p.eta_seconds).c_str());
+    return text;
 }
 
 }  // namespace
@@ -53,6 +59,9 @@ ProgressStyle progress_style(bool json) {
 
 void TrainReporter::report(const TrainProgress & progress) {
     if (progress.event == TrainProgress::Event::slice) {
+        if (progress.validated > 0) {
+            print_validating(progress.validated);
+        }
         return;
     }
     if (style_ == ProgressStyle::json) {
@@ -61,7 +70,9 @@ void TrainReporter::report(const TrainProgress & progress) {
     }
     if (progress.event == TrainProgress::Event::validation) {
         finish();
-        std::fprintf(stderr, "epoch %d: validation loss %.4f\n", progress.epoch, progress.loss);
+        const std::string when =
+            progress.epoch > 0 ? "epoch " + std::to_string(progress.epoch) : "before training";
+        std::fprintf(stderr, "%s: validation loss %.4f\n", when.c_str(), progress.loss);
         return;
     }
     if (progress.event == TrainProgress::Event::epoch) {
@@ -83,24 +94,38 @@ void TrainReporter::print_bar(const TrainProgress & p) {
     const int filled = p.total_steps > 0 ? kBarWidth * p.step / p.total_steps : 0;
     std::string bar(static_cast<size_t>(std::clamp(filled, 0, kBarWidth)), '#');
     bar.resize(kBarWidth, '.');
-    std::fprintf(stderr, "\r[%s] %d/%d loss %.4f (%.4f) norm %.2f %.0f tok/s ETA %s \x1b[K",
-                 bar.c_str(), p.step, p.total_steps, p.loss, p.smoothed_loss, p.grad_norm,
-                 p.tokens_per_second, duration_text(p.eta_seconds).c_str());
+    redraw("[" + bar + "] " + step_text(p));
+}
+
+void TrainReporter::redraw(std::string text) {
+    text.resize(std::min(text.size(), terminal_width() - 1));
+    std::fprintf(stderr, "\r%s\x1b[K", text.c_str());
     std::fflush(stderr);
     bar_open_ = true;
 }
 
-void TrainReporter::print_line(const TrainProgress & p) {
+bool TrainReporter::is_time_for_a_line() {
     const auto now = std::chrono::steady_clock::now();
-    if (p.step != p.total_steps &&
-        std::chrono::duration<double>(now - last_line_).count() < kLineSeconds) {
-        return;
+    if (std::chrono::duration<double>(now - last_line_).count() < kLineSeconds) {
+        return false;
     }
     last_line_ = now;
-    std::fprintf(
-        stderr, "step %d/%d epoch %d loss %.4f smoothed %.4f norm %.3f lr %.2e %.0f tok/s ETA %s\n",
-        p.step, p.total_steps, p.epoch, p.loss, p.smoothed_loss, p.grad_norm, p.learning_rate,
-        p.tokens_per_second, duration_text(p.eta_seconds).c_str());
+    return true;
+}
+
+void TrainReporter::print_validating(double share) {
+    const std::string text = "validating " + std::to_string(static_cast<int>(share * 100.0)) + " %";
+    if (style_ == ProgressStyle::bar) {
+        redraw(text);
+    } else if (style_ == ProgressStyle::lines && is_time_for_a_line()) {
+        std::fprintf(stderr, "%s\n", text.c_str());
+    }
+}
+
+void TrainReporter::print_line(const TrainProgress & p) {
+    if (is_time_for_a_line() || p.step == p.total_steps) {
+        std::fprintf(stderr, "step %s\n", step_text(p).c_str());
+    }
 }
 
 void TrainReporter::print_json(const TrainProgress & p) {
@@ -115,6 +140,8 @@ void TrainReporter::print_json(const TrainProgress & p) {
                                  {"tokens", p.tokens_done},
                                  {"targets", p.targets_done},
                                  {"tokens_per_second", p.tokens_per_second},
+                                 {"targets_per_second", p.targets_per_second},
+                                 {"memory_bytes", p.memory_bytes},
                                  {"seconds", p.seconds},
                                  {"eta_seconds", p.eta_seconds}};
     std::printf("%s\n", line.dump().c_str());

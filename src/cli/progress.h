@@ -23,6 +23,10 @@ class TrainReporter {
   private:
     void print_bar(const TrainProgress & progress);
     void print_line(const TrainProgress & progress);
+    void print_validating(double share);
+    // A line of the bar's, cut to the terminal's width.
+    void redraw(std::string text);
+    bool is_time_for_a_line();
     static void print_json(const TrainProgress & progress);
     ProgressStyle style_;
     bool bar_open_ = false;

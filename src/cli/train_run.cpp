@@ -1,9 +1,11 @@
 // A checkpoint that cannot be written is a warning: the run may well outlive a full disk.
 #include "cli/train_run.h"
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "cli/progress.h"
+#include "train/loss_curve.h"
 
 #include <cstdio>
 
@@ -47,7 +49,41 @@ Status TrainRun::save(const Trainer & trainer) {
     return dir_.retain();
 }
 
+Status TrainRun::open_reports(const Trainer & trainer) {
+    const bool resumed = !flags_->resume.empty();
+    const int step = trainer.summary().steps;
+    if (!flags_->metrics.empty()) {
+        sinks_.push_back(LUMI_TRY(open_metrics_file(flags_->metrics, resumed, step)));
+    }
+    if (!flags_->tensorboard.empty()) {
+        sinks_.push_back(LUMI_TRY(open_tensorboard(flags_->tensorboard, resumed, step)));
+    }
+    return flags_->loss_svg.empty()
+               ? Status()
+               : write_text_file(flags_->loss_svg, loss_curve_svg(trainer.summary()));
+}
+
+void TrainRun::warn_once(const Status & status) {
+    if (!status.ok() && !warned_) {
+        log(LogLevel::warning, status.error().message + "; the run goes on");
+        warned_ = true;
+    }
+}
+
+void TrainRun::report(const Trainer & trainer, const TrainProgress & progress) {
+    if (progress.event == TrainProgress::Event::slice) {
+        return;
+    }
+    for (const std::unique_ptr<MetricsSink> & sink : sinks_) {
+        warn_once(sink->add(progress));
+    }
+    if (!flags_->loss_svg.empty() && progress.event != TrainProgress::Event::step) {
+        warn_once(write_text_file(flags_->loss_svg, loss_curve_svg(trainer.summary())));
+    }
+}
+
 Status TrainRun::run(Trainer & trainer) {
+    LUMI_TRY(open_reports(trainer));
     TrainReporter reporter(progress_style(flags_->json));
     const std::shared_ptr<CancelToken> cancel = cancel_on_signal();
     last_saved_step_ = trainer.summary().steps;
@@ -70,8 +106,13 @@ Status TrainRun::run(Trainer & trainer) {
                 trainer.request_stop();
             }
         }
-        const TrainProgress progress = LUMI_TRY(trainer.advance());
-        reporter.report(progress);
+        const Result<TrainProgress> progress = trainer.advance();
+        if (!progress.ok()) {
+            reporter.finish();
+            return progress.error();
+        }
+        reporter.report(*progress);
+        report(trainer, *progress);
     }
     reporter.finish();
     return {};

@@ -3,6 +3,7 @@
 
 #include "cli/train_flags.h"
 #include "train/checkpoint_dir.h"
+#include "train/metrics.h"
 
 namespace lumi {
 
@@ -23,6 +24,10 @@ class TrainRun {
     TrainRun(const TrainFlags & flags, CheckpointDir dir) : flags_(&flags), dir_(std::move(dir)) {}
     bool is_due(int step) const;
     Status save(const Trainer & trainer);
+    // The files of --metrics and --tensorboard, and the picture of --loss-svg.
+    Status open_reports(const Trainer & trainer);
+    void report(const Trainer & trainer, const TrainProgress & progress);
+    void warn_once(const Status & status);
 
     const TrainFlags * flags_;
     CheckpointDir dir_;
@@ -30,6 +35,8 @@ class TrainRun {
     int last_saved_step_ = 0;
     bool interrupted_ = false;
     bool saved_ = false;
+    std::vector<std::unique_ptr<MetricsSink>> sinks_;
+    bool warned_ = false;  // that a report could not be written
 };
 
 }  // namespace lumi

@@ -72,6 +72,9 @@ Status Evaluator::build(const GraphShape & shape) {
     inputs_ = make_inputs(g.ctx, config, shape, true, options_.flash);
     logits_ = build_inference_graph(g, graph_, decoder, inputs_, cache_);
     built_ = {shape, lora_generation_};
+    if (loras_ != nullptr && shape.n_rows > 0) {  // without rows the layers above stay unbuilt
+        LUMI_TRY(loras_->check_applied(graph_));
+    }
     return model_.device().preflight(graph_);
 }
 

@@ -190,10 +190,14 @@ Status fill(Checkpoint & c) {
 }  // namespace
 
 Result<Checkpoint> read_checkpoint(const std::string & path) {
-    Checkpoint checkpoint{LUMI_TRY(GgufFile::open(path)), {}, {}, {}, {}, {}, {}, {}};
+    return read_checkpoint(LUMI_TRY(GgufFile::open(path)));
+}
+
+Result<Checkpoint> read_checkpoint(GgufFile file) {
+    Checkpoint checkpoint{std::move(file), {}, {}, {}, {}, {}, {}, {}};
     const Status filled = fill(checkpoint);
     if (!filled.ok()) {
-        return filled.error().within("checkpoint " + quoted(path, 1024));
+        return filled.error().within("checkpoint " + quoted(checkpoint.file.path(), 1024));
     }
     return checkpoint;
 }

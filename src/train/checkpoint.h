@@ -28,6 +28,7 @@ struct Checkpoint {
 
 // Checks everything that does not need the run: lengths, ranges, finite numbers.
 Result<Checkpoint> read_checkpoint(const std::string & path);
+Result<Checkpoint> read_checkpoint(GgufFile file);
 
 // Weights that are not in the parameters' tensors; best may be empty.
 struct KeptWeights {

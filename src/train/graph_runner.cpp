@@ -64,6 +64,7 @@ Result<GraphRunner::BuiltGraph> GraphRunner::build(const GraphShape & shape, boo
     const std::span<const TrainablePair> none;
     built.graph = LUMI_TRY(build_train_graph(built.context.get(), decoder, shape,
                                              learn ? std::span(trainable_) : none, options_.graph));
+    LUMI_TRY(loras_.check_applied(built.graph.graph));
     return built;
 }
 

@@ -66,6 +66,27 @@ TEST_F(DeviceAdapterTest, LowestLayerTellsWhetherACacheStaysValid) {
     EXPECT_EQ(view.lowest_layer(), 2);
 }
 
+// cases/training.md L12.
+TEST_F(DeviceAdapterTest, APairThatTakesNoPartInAGraphIsNamed) {
+    const GgmlContext context(
+        ggml_init({8 * ggml_tensor_overhead() + ggml_graph_overhead(), nullptr, true}));
+    ggml_context * ctx = context.get();
+    ggml_tensor * x = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, 8, 3);
+    ggml_tensor * a = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, 8, 2);
+    ggml_tensor * b = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, 2, 4);
+    LoraView view;
+    view.add(3, Module::up, {a, b, 1.0F});
+    ggml_tensor * half = ggml_mul_mat(ctx, a, x);
+    ggml_cgraph * graph = ggml_new_graph(ctx);
+    ggml_build_forward_expand(graph, half);
+    const Status missing = view.check_applied(graph);
+    ASSERT_FALSE(missing.ok());
+    EXPECT_NE(missing.error().message.find("blk.3.ffn_up.weight"), std::string::npos);
+    ggml_build_forward_expand(graph, ggml_mul_mat(ctx, b, half));
+    EXPECT_TRUE(view.check_applied(graph).ok());
+    EXPECT_TRUE(LoraView().check_applied(graph).ok());
+}
+
 TEST_F(DeviceAdapterTest, AnEmptyAdapterUploadsNothing) {
     const auto adapter = upload(AdapterData{});
     LoraView view;

@@ -65,7 +65,9 @@ TEST(Targets, TailAndPleAreRefusedWhereTheModelHasNone) {
     for (LayerConfig & layer : config.layers) {
         layer.has_kv = true;
     }
-    EXPECT_FALSE(parse_targets("tail", config).ok());
+    const auto tail = parse_targets("tail", config);
+    ASSERT_FALSE(tail.ok());
+    EXPECT_NE(tail.error().message.find("--layers"), std::string::npos) << tail.error().message;
     EXPECT_FALSE(parse_targets("ple", config).ok());
     EXPECT_FALSE(parse_targets("ple_gate", config).ok());
 }

@@ -172,7 +172,7 @@ TEST_P(WholeRunParity, EverySettingOnFollowsPyTorch) {
     const Dataset train = reference_samples(*file);
     TrainOptions options = reference_options(*file, train);
     options.portable = c.portable;
-    options.recompute = c.recompute;
+    options.recompute = c.recompute ? Recompute::on : Recompute::off;
     expect_run_like(run_training(*model, options, train, {}, &start), *file,
                     c.portable ? 2e-3 : 1e-2);
 }
