@@ -1,4 +1,5 @@
 // lumi train: fits a LoRA adapter to a dataset and writes it as GGUF.
+#include "cli/dry_run.h"
 #include "cli/progress.h"
 #include "cli/train_data.h"
 #include "cli/train_run.h"
@@ -9,6 +10,30 @@
 namespace lumi {
 
 namespace {
+
+struct TrainingData {
+    Dataset train;
+    Dataset validation;
+};
+
+Result<TrainingData> read_data(const TrainFlags & flags, const LoadedModel & loaded) {
+    const auto read = [&](const std::string & path) {
+        return read_dataset(path, loaded, flags.options.window_tokens, flags.all_tokens);
+    };
+    TrainingData data;
+    data.train = LUMI_TRY(read(flags.data));
+    if (!flags.validation_file.empty()) {
+        data.validation = LUMI_TRY(read(flags.validation_file));
+    } else if (flags.validation_share > 0) {
+        data.validation = split_validation(data.train, flags.validation_share, flags.options.seed);
+    }
+    std::fprintf(stderr, "training: %s\n", dataset_text(data.train).c_str());
+    if (!data.validation.samples.empty()) {
+        std::fprintf(stderr, "validation: %s\n", dataset_text(data.validation).c_str());
+    }
+    warn_of_shared(data.train, data.validation);
+    return data;
+}
 
 Result<std::optional<AdapterData>> read_init(const TrainFlags & flags, const Model & model) {
     if (flags.init.empty()) {
@@ -97,28 +122,26 @@ Status check_outputs(const TrainFlags & flags) {
     return {};
 }
 
+Status dry_run(const TrainFlags & flags, const LoadedModel & loaded, const TrainingData & data) {
+    const std::optional<AdapterData> init = LUMI_TRY(read_init(flags, *loaded.model));
+    const TrainPlan plan = LUMI_TRY(Trainer::plan(*loaded.model, data.train, data.validation,
+                                                  flags.options, init ? &*init : nullptr));
+    print_dry_run({flags.command, loaded.tokenizer.get(), &data.train, &data.validation, &plan},
+                  flags.json);
+    return {};
+}
+
 Status run(TrainFlags & flags, bool & interrupted) {
     LUMI_TRY(flags.resolve());
     LUMI_TRY(check_outputs(flags));
     LoadedModel loaded = LUMI_TRY(flags.model.load());
     LUMI_TRY(flags.resolve_targets(loaded.model->config()));
-    const auto read = [&](const std::string & path) {
-        return read_dataset(path, loaded, flags.options.window_tokens, flags.all_tokens);
-    };
-    Dataset data = LUMI_TRY(read(flags.data));
-    Dataset validation;
-    if (!flags.validation_file.empty()) {
-        validation = LUMI_TRY(read(flags.validation_file));
-        warn_of_shared(data, validation);
-    } else if (flags.validation_share > 0) {
-        validation = split_validation(data, flags.validation_share, flags.options.seed);
-    }
-    std::fprintf(stderr, "training: %s\n", dataset_text(data).c_str());
-    if (!validation.samples.empty()) {
-        std::fprintf(stderr, "validation: %s\n", dataset_text(validation).c_str());
+    TrainingData data = LUMI_TRY(read_data(flags, loaded));
+    if (flags.dry_run) {
+        return dry_run(flags, loaded, data);
     }
     const std::unique_ptr<Trainer> trainer =
-        LUMI_TRY(make_trainer(flags, loaded, std::move(data), std::move(validation)));
+        LUMI_TRY(make_trainer(flags, loaded, std::move(data.train), std::move(data.validation)));
     TrainRun train_run = LUMI_TRY(TrainRun::create(flags));
     const Status trained = train_run.run(*trainer);
     interrupted = train_run.interrupted();

@@ -2,6 +2,7 @@
 #include "cli/train_flags.h"
 
 #include "base/utf8.h"
+#include "cli/config_file.h"
 #include "train/train_settings.h"
 
 #include <cerrno>
@@ -115,6 +116,9 @@ void declare_data(CLI::App & app, TrainFlags & f) {
         ->capture_default_str()
         ->check(CLI::Range(0.0, 0.9))
         ->group(group);
+    app.add_flag("--dry-run", f.dry_run,
+                 "say what the run would be and show samples; train nothing")
+        ->group(group);
     app.add_option("--val-file", f.validation_file, "validation data of its own")->group(group);
     app.add_option("--early-stop", f.options.early_stop_epochs,
                    "end after N epochs without a better validation loss (0 = off)")
@@ -151,10 +155,10 @@ void declare_reports(CLI::App & app, TrainFlags & f) {
 
 void TrainFlags::declare(CLI::App & app) {
     command = &app;
+    declare_config(app);
     model.declare(app);
     app.get_option("--model")->required()->description("GGUF file");
-    app.add_option("data", data, "JSONL with messages, prompt/completion or text; or plain text")
-        ->required();
+    app.add_option("data", data, "chats or text: JSONL, a JSON list, or plain text")->required();
     app.add_option("-o,--output", output, "adapter file to write")->required();
     declare_adapter(app, *this);
     declare_data(app, *this);
@@ -217,7 +221,7 @@ std::string TrainFlags::resume_command(const std::string & from) const {
         const bool positional = option->get_positional() && option->get_lnames().empty();
         const std::string name =
             option->get_lnames().empty() ? "" : "--" + option->get_lnames().front();
-        if (option->count() == 0 || name == "--resume" || name == "--help") {
+        if (option->count() == 0 || name == "--resume" || name == "--help" || name == "--config") {
             continue;
         }
         if (!positional) {

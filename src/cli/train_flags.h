@@ -13,6 +13,7 @@ struct TrainFlags {
     std::string validation_file;
     double validation_share = 0.05;
     bool all_tokens = false;
+    bool dry_run = false;
 
     std::string targets = "all";
     std::string layers;

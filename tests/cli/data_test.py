@@ -160,5 +160,109 @@ class Eval(Case):
             self.assertIn(word, table)
 
 
+class Config(Case):
+    def print_config(self, *arguments):
+        done = lumi("train", *arguments, "--print-config")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def wrong(self, content, words, *arguments, name="train.toml"):
+        done = lumi("train", MODEL, self.file(chats(1)), "-o", self.path / "a.gguf", *arguments,
+                    "--config", self.file(content, name))
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn(words, done.stderr)
+
+    def test_print_config_feeds_back_byte_for_byte(self):
+        odd = self.path / 'a "b" # c\\d.gguf'
+        for arguments in [[], [MODEL, "d.jsonl", "-o", odd, "--lr", "3e-4", "--all-tokens", "--layers", "2-3"]]:
+            first = self.print_config(*arguments)
+            again = self.print_config("--config", self.file(first, "train.toml"))
+            self.assertEqual(first, again)
+        self.assertIn("lr = 3e-4\n", first)
+        self.assertIn("all-tokens = true\n", first)
+
+    def test_the_file_sets_and_the_command_line_wins(self):
+        config = self.file("# mine\nlr = 2e-4  # rate\nrank = 4\nall-tokens = true\n", "train.toml")
+        text = self.print_config("--config", config, "--rank", 8)
+        self.assertIn("lr = 2e-4\n", text)
+        self.assertIn("rank = 8\n", text)
+        self.assertIn("all-tokens = true\n", text)
+        config = self.file('{"lr": 0.0002, "schedule": "linear", "all-tokens": false}', "train.json")
+        text = self.print_config("--config", config)
+        for line in ["lr = 0.0002\n", 'schedule = "linear"\n', "all-tokens = false\n"]:
+            self.assertIn(line, text)
+
+    def test_wrong_files_are_named_with_the_line(self):
+        self.wrong("seed = 1\n\nepohcs = 3\n", "train.toml: line 3: unknown key 'epohcs'; did you mean epochs?")
+        self.wrong("epochs = 0", "train.toml: line 1: --epochs")
+        self.wrong('lr = "fast"', "train.toml: line 1: ")
+        self.wrong("epochs = 3\nepochs = 4", "line 2: epochs was set before, in line 1")
+        self.wrong("[train]", "line 1: found '[train]'")
+        self.wrong("targets = all", "line 1: found 'all'; allowed: a text in quotes")
+        self.wrong('targets = "all', "line 1: the quotes do not end")
+        self.wrong("epochs = 3 4", "line 1: found '3 4'")
+        self.wrong('{"seed": 1,\n"epohcs": 3}', "train.json: line 2: unknown key 'epohcs'", name="train.json")
+        self.wrong('{"seed": [1]}', "train.json: line 1: seed is array", name="train.json")
+        self.wrong('{"seed": 1', "train.json: not valid JSON", name="train.json")
+        self.wrong("config = 'x'", "unknown key 'config'")
+
+    def test_a_config_trains(self):
+        data = self.file(chats(4))
+        config = self.file(f'model = "{MODEL}"\ndata = "{data}"\noutput = "{self.path}/c.gguf"\nthreads = 1\n'
+                           "rank = 4\nmax-steps = 1\nval-split = 0\njson = true\n", "train.toml")
+        done = lumi("train", "--config", config)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout.splitlines()[-1])["step"], 1)
+        self.assertTrue((self.path / "c.gguf").exists())
+
+
+class DryRun(Case):
+    def dry(self, content, *arguments):
+        done = lumi("train", MODEL, self.file(content), "-o", self.path / "no.gguf", "-t", 1, "--dry-run", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertFalse((self.path / "no.gguf").exists())
+        return done
+
+    def test_it_counts_and_shows_and_trains_nothing(self):
+        long = json.dumps({"text": "The cat sat on the mat. " * 40}) + "\n"
+        out = json.loads(self.dry(chats(10) + long, "--window", 64, "--val-split", 0.2, "--epochs", 2, "--batch", 4,
+                                  "--rank", 4, "--json").stdout)
+        train = out["training"]
+        self.assertEqual(train["records"] + out["validation"]["records"], 11)
+        self.assertEqual(out["validation"]["records"], 2)
+        self.assertEqual(out["steps_per_epoch"], -(-train["samples"] // 4))
+        self.assertEqual(out["steps"], 2 * out["steps_per_epoch"])
+        self.assertEqual(out["settings"]["batch"], "4")
+        self.assertGreater(out["memory"]["anonymous_bytes"], 0)
+        self.assertEqual(len(out["samples"]), 3)
+        for sample in out["samples"]:
+            self.assertLessEqual(sample["targets"], sample["tokens"])
+
+    def test_what_is_masked_stands_between_marks(self):
+        out = self.dry(chat("Hello?", "Red.\x1b[31m"), "--val-split", 0).stdout
+        self.assertIn("\u203a", out)
+        shown = out[out.index("line 1, "):]
+        learnt = ""
+        while "\u2039" in shown:
+            before, shown = shown.split("\u2039", 1)
+            learnt += before
+            shown = shown.split("\u203a", 1)[1]
+        self.assertIn("Red.", learnt)
+        self.assertNotIn("Hello?", learnt)
+        self.assertNotIn("\x1b", out)
+
+    def test_its_steps_are_those_of_the_run(self):
+        arguments = ["--epochs", 1, "--batch", 3]
+        planned = json.loads(self.dry(chats(8), "--json", *arguments).stdout)["steps"]
+        done = self.train(self.file(chats(8)), *arguments)
+        self.assertEqual(sum(p["event"] == "step" for p in done), planned)
+
+    def test_samples_on_both_sides_are_warned_of(self):
+        validation = self.file(chats(2), "val.jsonl")
+        done = self.dry(chats(4), "--val-file", validation, "--json")
+        self.assertEqual(json.loads(done.stdout)["shared_samples"], 2)
+        self.assertIn("2 of 2 validation samples are training samples too", done.stderr)
+
+
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
