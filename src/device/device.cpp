@@ -191,7 +191,28 @@ Result<GgmlBuffer> Device::allocate(ggml_context * ctx) const {
     return buffer;
 }
 
+namespace {
+
+// A node that GPU backends would leave out without a word: one that was never given memory.
+const ggml_tensor * node_without_memory(ggml_cgraph * graph) {
+    for (int i = 0; i < ggml_graph_n_nodes(graph); ++i) {
+        const ggml_tensor * node = ggml_graph_node(graph, i);
+        if (node->buffer == nullptr && node->op != GGML_OP_NONE && ggml_nelements(node) > 0) {
+            return node;
+        }
+    }
+    return nullptr;
+}
+
+}  // namespace
+
 Status Device::compute(ggml_cgraph * graph) const {
+    const ggml_tensor * lost = is_cpu_ ? nullptr : node_without_memory(graph);
+    if (lost != nullptr) {
+        return Error{ErrorKind::internal, std::string("device ") + name_ + ": " +
+                                              ggml_op_desc(lost) + " '" + lost->name +
+                                              "' has no memory"};
+    }
     switch (ggml_backend_graph_compute(backend_.get(), graph)) {
     case GGML_STATUS_SUCCESS:
         return {};

@@ -77,6 +77,25 @@ Result<uint64_t> GraphRunner::measure(const GraphShape & shape, bool learn) {
     return bytes;
 }
 
+namespace {
+
+Error no_memory(const Device & device, const GraphShape & shape) {
+    return {ErrorKind::out_of_memory, "device " + device.name() + " has no memory for a run of " +
+                                          std::to_string(shape.n_tokens) + " tokens"};
+}
+
+}  // namespace
+
+Status GraphRunner::reserve(const GraphShape & largest) {
+    for (const bool learn : {true, false}) {
+        const BuiltGraph built = LUMI_TRY(build(largest, learn));
+        if (!ggml_gallocr_reserve(allocator_.get(), built.graph.graph)) {
+            return no_memory(model_->device(), largest);
+        }
+    }
+    return {};
+}
+
 Status GraphRunner::prepare(const GraphShape & shape, bool learn) {
     if (built_.context && built_.learn == learn && same_shape(built_.shape, shape)) {
         return {};
@@ -90,9 +109,7 @@ Status GraphRunner::prepare(const GraphShape & shape, bool learn) {
     }
     if (!ggml_gallocr_alloc_graph(allocator_.get(), built_.graph.graph)) {
         built_ = {};
-        return Error{ErrorKind::out_of_memory, "device " + model_->device().name() +
-                                                   " has no memory for a run of " +
-                                                   std::to_string(shape.n_tokens) + " tokens"};
+        return no_memory(model_->device(), shape);
     }
     return {};
 }

@@ -25,6 +25,10 @@ class GraphRunner {
     GraphRunner(const Model & model, const LoraView & loras,
                 std::span<const TrainablePair> trainable, RunnerOptions options);
 
+    // Takes the memory for runs of up to this shape, so that none is freed and taken anew between
+    // runs of other shapes, and a lack of it shows before the first step.
+    Status reserve(const GraphShape & largest);
+
     // Prepares a run. learn adds gradients, multiplied by loss_scale, to the accumulators; what is
     // dropped (options.graph.dropout) follows from dropout_seed alone.
     Status begin(const PackedBatch & batch, bool learn, float loss_scale,

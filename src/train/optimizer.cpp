@@ -11,25 +11,46 @@ namespace {
 
 constexpr int64_t kPieceRows = 4096;  // 16 MiB of squares at a time
 
-// The update of one step; its factors are constants of the operations.
+// The update of one step, in pieces: Vulkan starts one group of threads for 512 numbers, and some
+// devices take no more than 65535 groups. Its factors are constants of the operations.
 struct Update {
     GgmlContext context;
-    ggml_tensor * settings = nullptr;
     ggml_cgraph * graph = nullptr;
 };
 
-Update build_update(const TrainParameters & parameters, float gradient_factor) {
+Update build_update(const TrainParameters & parameters, ggml_tensor * settings,
+                    float gradient_factor) {
+    const ggml_tensor * flat = parameters.weights();
+    const auto n_pieces = static_cast<size_t>((flat->ne[1] + kPieceRows - 1) / kPieceRows);
+    const size_t n_nodes = 6 * n_pieces + 4;
     Update update;
-    update.context.reset(ggml_init(
-        {4 * ggml_tensor_overhead() + ggml_graph_overhead_custom(8, false), nullptr, true}));
+    update.context.reset(
+        ggml_init({n_nodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(n_nodes, false),
+                   nullptr, true}));
     ggml_context * ctx = update.context.get();
-    update.settings = ggml_new_tensor_1d(ctx, GGML_TYPE_F32, 7);
-    ggml_tensor * gradients = ggml_scale_inplace(ctx, parameters.gradients(), gradient_factor);
-    ggml_tensor * updated =
-        ggml_opt_step_adamw(ctx, parameters.weights(), gradients, parameters.first_moment(),
-                            parameters.second_moment(), update.settings);
-    update.graph = ggml_new_graph_custom(ctx, 8, false);
-    ggml_build_forward_expand(update.graph, updated);
+    update.graph = ggml_new_graph_custom(ctx, n_nodes, false);
+    for (int64_t row = 0; row < flat->ne[1]; row += kPieceRows) {
+        const int64_t rows = std::min(kPieceRows, flat->ne[1] - row);
+        const auto piece = [&](ggml_tensor * t) {
+            return ggml_view_2d(ctx, t, t->ne[0], rows, t->nb[1],
+                                static_cast<size_t>(row) * t->nb[1]);
+        };
+        ggml_tensor * weights = piece(parameters.weights());
+        weights->flags |= GGML_TENSOR_FLAG_PARAM;
+        ggml_tensor * gradients =
+            ggml_scale_inplace(ctx, piece(parameters.gradients()), gradient_factor);
+        ggml_build_forward_expand(update.graph,
+                                  ggml_opt_step_adamw(ctx, weights, gradients,
+                                                      piece(parameters.first_moment()),
+                                                      piece(parameters.second_moment()), settings));
+    }
+    // Views only, so no allocator comes by to tell them their buffers.
+    for (ggml_tensor * t = ggml_get_first_tensor(ctx); t != nullptr;
+         t = ggml_get_next_tensor(ctx, t)) {
+        if (t->buffer == nullptr && t->view_src != nullptr) {
+            ggml_backend_view_init(t);
+        }
+    }
     return update;
 }
 
@@ -65,7 +86,10 @@ Result<std::unique_ptr<Optimizer>> Optimizer::create(TrainParameters & parameter
     o->weight_squares_ = o->build_squares(parameters.weights());
     o->allocator_.reset(ggml_gallocr_new(device.buffer_type()));
     LUMI_TRY(device.preflight(o->gradient_squares_.graph));
-    LUMI_TRY(device.preflight(build_update(parameters, 1.0F).graph));
+    o->settings_context_.reset(ggml_init({2 * ggml_tensor_overhead(), nullptr, true}));
+    o->settings_ = ggml_new_tensor_1d(o->settings_context_.get(), GGML_TYPE_F32, 7);
+    o->settings_buffer_ = LUMI_TRY(device.allocate(o->settings_context_.get()));
+    LUMI_TRY(device.preflight(build_update(parameters, o->settings_, 1.0F).graph));
     return o;
 }
 
@@ -87,8 +111,7 @@ Result<double> Optimizer::norm(const Squares & squares) {
 }
 
 Status Optimizer::apply(const AdamwStep & step) {
-    const Update update = build_update(*parameters_, step.gradient_factor);
-    const GgmlBuffer buffer = LUMI_TRY(device_->allocate(update.context.get()));
+    const Update update = build_update(*parameters_, settings_, step.gradient_factor);
     const float values[7] = {step.learning_rate,
                              step.beta1,
                              step.beta2,
@@ -96,7 +119,7 @@ Status Optimizer::apply(const AdamwStep & step) {
                              step.weight_decay,
                              static_cast<float>(1.0 / (1.0 - std::pow(step.beta1, step.step))),
                              static_cast<float>(1.0 / (1.0 - std::pow(step.beta2, step.step)))};
-    ggml_backend_tensor_set(update.settings, values, 0, sizeof values);
+    ggml_backend_tensor_set(settings_, values, 0, sizeof values);
     return device_->compute(update.graph);
 }
 

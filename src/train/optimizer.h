@@ -42,6 +42,10 @@ class Optimizer {
     const Device * device_;
     GgmlContext context_;
     GgmlAllocator allocator_;
+    // Kept over all steps: freeing memory while a device works costs time, and some drivers more.
+    GgmlContext settings_context_;
+    GgmlBuffer settings_buffer_;
+    ggml_tensor * settings_ = nullptr;  // F32 [7] of one update
     Squares gradient_squares_;
     Squares weight_squares_;
 };

@@ -4,6 +4,7 @@
 #include "parity/tiny_model.h"
 #include "parity/training_case.h"
 #include "parity/vulkan_device.h"
+#include "train/trainer.h"
 
 #include <algorithm>
 
@@ -46,6 +47,39 @@ void check_training(const char * name, const std::string & device, bool packed, 
 // Six samples packed by the trainer, without recompute; the test above does what this does not.
 TEST_F(Vulkan, TrainingGradientsMatchFloat64) {
     check_training("tiny-gemma4", name_, true, false);
+}
+
+// A whole run on one backend: losses as the CPU's, and they fall (cases/training.md L48).
+TEST_F(Vulkan, TrainingRunFollowsTheCpus) {
+    constexpr int kSteps = 4;
+    std::vector<double> losses[2];
+    const std::string devices[2] = {"cpu", name_};
+    for (int i = 0; i < 2; ++i) {
+        TrainingCase c = load_training_case("tiny-gemma3", devices[i]);
+        c.dataset.samples.resize(2);
+        TrainOptions options;
+        options.rank = 4;
+        options.learning_rate = 1e-2F;
+        options.max_steps = kSteps;
+        options.portable = true;
+        auto trainer = Trainer::create(*c.tiny.model, c.dataset, {}, options, nullptr);
+        ASSERT_TRUE(trainer.ok()) << trainer.error().message;
+        while (!(*trainer)->done()) {
+            const auto progress = (*trainer)->advance();
+            ASSERT_TRUE(progress.ok()) << progress.error().message;
+            if (progress->event == TrainProgress::Event::step) {
+                losses[i].push_back(progress->loss);
+            }
+        }
+    }
+    ASSERT_EQ(losses[0].size(), size_t{kSteps});
+    ASSERT_EQ(losses[1].size(), size_t{kSteps});
+    EXPECT_LT(losses[1].back(), 0.8 * losses[1].front());
+    for (size_t step = 0; step < kSteps; ++step) {
+        std::printf("step %zu: loss %.5f on the CPU, %.5f here\n", step, losses[0][step],
+                    losses[1][step]);
+        EXPECT_NEAR(losses[1][step] / losses[0][step], 1.0, kHalfPrecision ? 2e-2 : 1e-3);
+    }
 }
 
 // The rest of the table in docs/measured.md, for tools/gradient_table: minutes on a software
