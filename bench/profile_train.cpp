@@ -1,5 +1,5 @@
 // Where the time of a training step goes: computes every node of one run's graph alone and adds up
-// CPU time by kind of node.
+// CPU time by kind of node. Before that, whole runs as training does them.
 //   profile_train MODEL [tokens] [threads] [rank]
 #include "device/panel_product.h"
 #include "gguf/gguf_file.h"
@@ -8,6 +8,7 @@
 #include "train/trainer_plan.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -31,13 +32,15 @@ double product_flops(const ggml_tensor * node) {
     if (node->op == GGML_OP_MUL_MAT) {
         return 2.0 * static_cast<double>(node->src[0]->ne[0]) * out;
     }
-    if (node->op == GGML_OP_CUSTOM && node->src[1] != nullptr) {
-        return 2.0 * static_cast<double>(node->src[1]->ne[0]) * out;
+    if (node->op == GGML_OP_CUSTOM) {  // in place, its sum comes first
+        const ggml_tensor * matrix = node->src[node->view_src == nullptr ? 0 : 1];
+        return 2.0 * static_cast<double>(ggml_nelements(matrix)) *
+               static_cast<double>(ggml_nrows(node));
     }
     return 0.0;
 }
 
-std::string kind_of(const ggml_tensor * node, const Config & config) {
+std::string kind_of(const ggml_tensor * node, const Config & config, int rank) {
     const auto is_large = [&](const ggml_tensor * t) {
         return t != nullptr && (t->ne[0] == config.n_vocab || t->ne[1] == config.n_vocab);
     };
@@ -48,6 +51,13 @@ std::string kind_of(const ggml_tensor * node, const Config & config) {
     if (node->op == GGML_OP_MUL_MAT) {
         kind += node->ne[2] * node->ne[3] > 1 || node->src[0]->ne[2] > 1 ? " (attention)"
                                                                          : " (adapter)";
+    } else if (node->op == GGML_OP_CUSTOM) {
+        const ggml_tensor * matrix = node->src[node->view_src == nullptr ? 0 : 1];
+        kind += node->view_src != nullptr || matrix->view_src != nullptr ||
+                        std::min(matrix->ne[0], matrix->ne[1]) <= rank || node->ne[0] <= rank ||
+                        node->ne[1] <= rank
+                    ? " (adapter)"
+                    : " (frozen weight)";
     } else if (node->op == GGML_OP_CONT && ggml_is_transposed(node->src[0])) {
         kind += " (transpose)";
     } else if (node->op == GGML_OP_CONT) {
@@ -73,6 +83,23 @@ Result<Dataset> one_sample(const Model & model, int n_tokens) {
     return data;
 }
 
+// Runs as training does them, in slices; the first one reads the file.
+Status report_whole_runs(GraphRunner & runner, const PackedBatch & batch) {
+    for (int pass = 0; pass < 3; ++pass) {
+        LUMI_TRY(runner.begin(batch, true, 1024.0F));
+        const double cpu = cpu_seconds();
+        const auto begin = std::chrono::steady_clock::now();
+        while (!LUMI_TRY(runner.advance())) {
+        }
+        const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+        std::printf("run %d: %.2f s (%.1f tokens/s), %.2f s of CPU, %d slices\n", pass,
+                    wall.count(), static_cast<double>(batch.n_tokens) / wall.count(),
+                    cpu_seconds() - cpu, runner.slices_run());
+        std::fflush(stdout);
+    }
+    return {};
+}
+
 Status run(const char * path, int n_tokens, int n_threads, int rank) {
     ModelOptions model_options;
     model_options.device = "cpu";
@@ -92,32 +119,28 @@ Status run(const char * path, int n_tokens, int n_threads, int rank) {
     const Sample * sample = &data.samples[0];
     const std::vector<PackedBatch> batches = pack_samples(std::span(&sample, 1), n_tokens);
 
+    LUMI_TRY(report_whole_runs(runner, batches[0]));
     std::map<std::string, Sum> sums;
     Sum all;
-    for (int pass = 0; pass < 2; ++pass) {  // the first one reads the file
-        sums.clear();
-        all = {};
-        LUMI_TRY(runner.begin(batches[0], true, 1024.0F));
-        ggml_cgraph * graph = runner.graph();
-        GgmlContext context(ggml_init({ggml_graph_overhead_custom(8, false), nullptr, true}));
-        ggml_cgraph * single = ggml_new_graph_custom(context.get(), 8, false);
-        for (int i = 0; i < ggml_graph_n_nodes(graph); ++i) {
-            ggml_tensor * node = ggml_graph_node(graph, i);
-            if (node->op == GGML_OP_NONE || node->op == GGML_OP_VIEW ||
-                node->op == GGML_OP_RESHAPE || node->op == GGML_OP_PERMUTE ||
-                node->op == GGML_OP_TRANSPOSE) {
-                continue;
-            }
-            ggml_graph_clear(single);
-            ggml_graph_add_node(single, node);
-            const double begin = cpu_seconds();
-            ggml_backend_graph_compute(model->device().backend(), single);
-            const double seconds = cpu_seconds() - begin;
-            for (Sum * sum : {&sums[kind_of(node, model->config())], &all}) {
-                ++sum->count;
-                sum->seconds += seconds;
-                sum->flops += product_flops(node);
-            }
+    LUMI_TRY(runner.begin(batches[0], true, 1024.0F));
+    ggml_cgraph * graph = runner.graph();
+    GgmlContext context(ggml_init({ggml_graph_overhead_custom(8, false), nullptr, true}));
+    ggml_cgraph * single = ggml_new_graph_custom(context.get(), 8, false);
+    for (int i = 0; i < ggml_graph_n_nodes(graph); ++i) {
+        ggml_tensor * node = ggml_graph_node(graph, i);
+        if (node->op == GGML_OP_NONE || node->op == GGML_OP_VIEW || node->op == GGML_OP_RESHAPE ||
+            node->op == GGML_OP_PERMUTE || node->op == GGML_OP_TRANSPOSE) {
+            continue;
+        }
+        ggml_graph_clear(single);
+        ggml_graph_add_node(single, node);
+        const double begin = cpu_seconds();
+        ggml_backend_graph_compute(model->device().backend(), single);
+        const double seconds = cpu_seconds() - begin;
+        for (Sum * sum : {&sums[kind_of(node, model->config(), rank)], &all}) {
+            ++sum->count;
+            sum->seconds += seconds;
+            sum->flops += product_flops(node);
         }
     }
     std::vector<std::pair<std::string, Sum>> sorted(sums.begin(), sums.end());

@@ -8,8 +8,6 @@
 namespace lumi {
 namespace {
 
-constexpr int64_t kAheadBytes = kStepBytes / 8;
-
 struct TileShapes {
     uint8_t palette;
     uint8_t start_row;
@@ -74,6 +72,80 @@ void transpose_words(__m512i r[16]) {
     }
 }
 
+// Tiles 0 to 3 are the sums; 4, 5 hold a part of the left pair, 6, 7 one of the right pair.
+inline void load_left(StripPair left, int64_t offset) {
+    _tile_loadd(4, left.first + offset, 64);
+    _tile_loadd(5, left.first + left.strip_bytes + offset, 64);
+}
+
+inline void load_right(StripPair right, int64_t offset) {
+    _tile_loadd(6, right.first + offset, 64);
+    _tile_loadd(7, right.first + right.strip_bytes + offset, 64);
+}
+
+inline void add_products() {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+}
+
+// One step's products of parts whose indices add up to less than `parts`, ordered so that a part is
+// loaded as rarely as possible.
+template <int parts> inline void add_step(StripPair left, StripPair right) {
+    constexpr int64_t kHi = 0;
+    constexpr int64_t kMid = kTileBytes;
+    constexpr int64_t kLast = (parts - 1) * kTileBytes;
+    load_left(left, kLast);
+    load_right(right, kHi);
+    add_products();
+    if (parts == 3) {
+        load_left(left, kMid);
+        add_products();
+        load_right(right, kMid);
+        add_products();
+        load_left(left, kHi);
+        add_products();
+        load_right(right, kLast);
+        add_products();
+        load_right(right, kHi);
+        add_products();
+    } else {
+        load_left(left, kHi);
+        add_products();
+        load_right(right, kLast);
+        add_products();
+    }
+}
+
+template <int parts> void add_steps(StripPair left, StripPair right, int64_t n_steps, int64_t ldc,
+                                    const Prefetch & prefetch) {
+    constexpr int64_t kStepBytes = step_bytes(parts);
+    constexpr int64_t kAheadBytes = kStepBytes / 8;
+    const uint8_t * next = prefetch.changing.first + kStepBytes;
+    const uint8_t * ahead = prefetch.ahead.first + prefetch.ahead_part * n_steps * kAheadBytes;
+    const float * next_c = prefetch.next_c;
+    for (int64_t step = 0; step < n_steps; ++step) {
+        for (int64_t line = 0; line < kStepBytes; line += 64) {
+            _mm_prefetch(next + line, _MM_HINT_T0);
+            _mm_prefetch(next + prefetch.changing.strip_bytes + line, _MM_HINT_T0);
+        }
+        for (int64_t line = 0; line < kAheadBytes; line += 64) {
+            _mm_prefetch(ahead + line, _MM_HINT_T1);
+            _mm_prefetch(ahead + prefetch.ahead.strip_bytes + line, _MM_HINT_T1);
+        }
+        for (int i = 0; i < 2; ++i, next_c += ldc) {
+            _mm_prefetch(next_c, _MM_HINT_T0);
+            _mm_prefetch(next_c + kStrip, _MM_HINT_T0);
+        }
+        add_step<parts>(left, right);
+        left.first += kStepBytes;
+        right.first += kStepBytes;
+        next += kStepBytes;
+        ahead += kAheadBytes;
+    }
+}
+
 }  // namespace
 
 TileScope::TileScope() {
@@ -92,34 +164,39 @@ TileScope::~TileScope() {
     asm volatile("ldtilecfg %0" : : "m"(before_));
 }
 
-void pack_left_row(const float * x, int64_t n, int64_t row, uint8_t * strip) {
+void pack_left_row(const float * x, int64_t n, int64_t row, int parts, uint8_t * strip) {
     uint8_t * to = strip + row * 64;
-    for (int64_t i = 0; i < n; i += kStep, to += kStepBytes) {
+    for (int64_t i = 0; i < n; i += kStep) {
         __m512 a = _mm512_loadu_ps(x + i);
         __m512 b = _mm512_loadu_ps(x + i + 16);
-        _mm512_store_si512(to, split_off(a, b));
-        _mm512_store_si512(to + kTileBytes, as_words(_mm512_cvtne2ps_pbh(b, a)));
+        for (int part = 1; part < parts; ++part, to += kTileBytes) {
+            _mm512_store_si512(to, split_off(a, b));
+        }
+        _mm512_store_si512(to, as_words(_mm512_cvtne2ps_pbh(b, a)));
+        to += kTileBytes;
     }
 }
 
-void pack_right_pair(const float * x, const float * next, int64_t n, int64_t k, uint8_t * strips,
-                     int64_t strip_bytes) {
-    uint8_t * to = strips + k / kStep * kStepBytes + k % kStep / 2 * 64;
-    for (int64_t i = 0; i < n; i += kStrip, to += strip_bytes) {
-        const __m512 a = _mm512_loadu_ps(x + i);
-        const __m512 b = _mm512_loadu_ps(next + i);
-        const __m512i a_hi = rounded(a);
-        const __m512i b_hi = _mm512_slli_epi32(rounded(b), 16);
-        _mm512_store_si512(to, _mm512_or_si512(a_hi, b_hi));
-        const __m512 a_lo = _mm512_sub_ps(a, as_floats(_mm512_slli_epi32(a_hi, 16)));
-        const __m512 b_lo = _mm512_sub_ps(b, as_floats(b_hi));
-        _mm512_store_si512(to + kTileBytes,
-                           _mm512_or_si512(rounded(a_lo), _mm512_slli_epi32(rounded(b_lo), 16)));
+void pack_right_pair(const float * x, const float * next, int64_t n, int64_t k, int parts,
+                     uint8_t * strips, int64_t strip_bytes) {
+    uint8_t * strip = strips + k / kStep * step_bytes(parts) + k % kStep / 2 * 64;
+    for (int64_t i = 0; i < n; i += kStrip, strip += strip_bytes) {
+        uint8_t * to = strip;
+        __m512 a = _mm512_loadu_ps(x + i);
+        __m512 b = _mm512_loadu_ps(next + i);
+        for (int part = 1; part < parts; ++part, to += kTileBytes) {
+            const __m512i of_a = rounded(a);
+            const __m512i of_b = _mm512_slli_epi32(rounded(b), 16);
+            _mm512_store_si512(to, _mm512_or_si512(of_a, of_b));
+            a = _mm512_sub_ps(a, as_floats(_mm512_slli_epi32(of_a, 16)));
+            b = _mm512_sub_ps(b, as_floats(of_b));
+        }
+        _mm512_store_si512(to, _mm512_or_si512(rounded(a), _mm512_slli_epi32(rounded(b), 16)));
     }
 }
 
-void left_to_right(uint8_t * strip, int64_t n_steps) {
-    for (int64_t tile = 0; tile < 2 * n_steps; ++tile) {
+void left_to_right(uint8_t * strip, int64_t n_tiles) {
+    for (int64_t tile = 0; tile < n_tiles; ++tile) {
         uint8_t * rows = strip + tile * kTileBytes;
         __m512i r[16];
         for (int i = 0; i < 16; ++i) {
@@ -132,7 +209,7 @@ void left_to_right(uint8_t * strip, int64_t n_steps) {
     }
 }
 
-void multiply_strips(StripPair left_pair, StripPair right_pair, int64_t n_steps, float * c,
+void multiply_strips(StripPair left, StripPair right, int64_t n_steps, int parts, float * c,
                      int64_t ldc, bool accumulate, const Prefetch & prefetch) {
     // The tile loads' intrinsics do not say that they read memory: what was stored must be there.
     asm volatile("" : : : "memory");
@@ -149,57 +226,10 @@ void multiply_strips(StripPair left_pair, StripPair right_pair, int64_t n_steps,
         _tile_zero(2);
         _tile_zero(3);
     }
-    const uint8_t * left = left_pair.first;
-    const uint8_t * left2 = left + left_pair.strip_bytes;
-    const uint8_t * right = right_pair.first;
-    const uint8_t * right2 = right + right_pair.strip_bytes;
-    const uint8_t * next = prefetch.changing.first + kStepBytes;
-    const uint8_t * next2 = next + prefetch.changing.strip_bytes;
-    const uint8_t * ahead = prefetch.ahead.first + prefetch.ahead_part * n_steps * kAheadBytes;
-    const float * next_c = prefetch.next_c;
-    for (int64_t step = 0; step < n_steps; ++step) {
-        for (int64_t line = 0; line < kStepBytes; line += 64) {
-            _mm_prefetch(next + line, _MM_HINT_T0);
-            _mm_prefetch(next2 + line, _MM_HINT_T0);
-        }
-        for (int64_t line = 0; line < kAheadBytes; line += 64) {
-            _mm_prefetch(ahead + line, _MM_HINT_T1);
-            _mm_prefetch(ahead + prefetch.ahead.strip_bytes + line, _MM_HINT_T1);
-        }
-        for (int i = 0; i < 2; ++i, next_c += ldc) {
-            _mm_prefetch(next_c, _MM_HINT_T0);
-            _mm_prefetch(next_c + kStrip, _MM_HINT_T0);
-        }
-        // hi * lo
-        _tile_loadd(4, left, 64);
-        _tile_loadd(6, right + kTileBytes, 64);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_loadd(7, right2 + kTileBytes, 64);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_loadd(5, left2, 64);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-        // hi * hi
-        _tile_loadd(6, right, 64);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_loadd(7, right2, 64);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-        // lo * hi
-        _tile_loadd(4, left + kTileBytes, 64);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_loadd(5, left2 + kTileBytes, 64);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-        left += kStepBytes;
-        left2 += kStepBytes;
-        right += kStepBytes;
-        right2 += kStepBytes;
-        next += kStepBytes;
-        next2 += kStepBytes;
-        ahead += kAheadBytes;
+    if (parts == 3) {
+        add_steps<3>(left, right, n_steps, ldc, prefetch);
+    } else {
+        add_steps<2>(left, right, n_steps, ldc, prefetch);
     }
     _tile_stored(0, c, stride);
     _tile_stored(1, c + kStrip, stride);

@@ -1,10 +1,10 @@
-// F32-like products on Intel's AMX tiles. A number is split in two BF16 parts, x = hi + lo with
-// |x - hi - lo| <= 2^-16 |x|, and a product is hi*hi + hi*lo + lo*hi, summed in F32: what is lost
-// is at most kSplitError of each term, with F32's range. One such product of three is still several
-// times faster than F32 arithmetic.
+// F32-like products on Intel's AMX tiles. A number is cut into BF16 parts, each the rounded rest of
+// those before, and a product is made of tile products of parts summed in F32, with F32's range:
+//   2 parts, 3 products: hi*hi + hi*lo + lo*hi loses at most kSplitError of a term;
+//   3 parts, 6 products: all but the smallest three; what it loses is below F32's own rounding.
 //
 // The left matrix is cut into strips of 16 rows, the right one into strips of 16 columns; a strip
-// is a row of steps, a step is the hi tile and the lo tile (1 KiB each) of 32 terms of the sums.
+// is a row of steps, a step is one tile (1 KiB) a part of 32 terms of the sums, largest part first.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,10 @@ inline constexpr double kSplitError = 3.0 / 65536;  // 3 * 2^-16; 5e-6 of a rand
 inline constexpr int64_t kStrip = 16;               // rows or columns of a strip
 inline constexpr int64_t kStep = 32;                // terms of a step
 inline constexpr int64_t kTileBytes = 1024;
-inline constexpr int64_t kStepBytes = 2 * kTileBytes;
+
+constexpr int64_t step_bytes(int parts) {
+    return parts * kTileBytes;
+}
 
 // Whether this CPU and this system run what follows. Asks the system for the tiles' state once.
 bool amx_available();
@@ -35,13 +38,13 @@ class TileScope {
 };
 
 // n (a multiple of kStep) numbers as row `row` of a left strip.
-void pack_left_row(const float * x, int64_t n, int64_t row, uint8_t * strip);
+void pack_left_row(const float * x, int64_t n, int64_t row, int parts, uint8_t * strip);
 // Two rows of n (a multiple of kStrip) numbers as terms k and k + 1 (k even) of n / kStrip right
 // strips that lie strip_bytes apart.
-void pack_right_pair(const float * x, const float * next, int64_t n, int64_t k, uint8_t * strips,
-                     int64_t strip_bytes);
-// A left strip of n_steps becomes the right strip of its transpose, in place.
-void left_to_right(uint8_t * strip, int64_t n_steps);
+void pack_right_pair(const float * x, const float * next, int64_t n, int64_t k, int parts,
+                     uint8_t * strips, int64_t strip_bytes);
+// A left strip of n_tiles becomes the right strip of its transpose, in place.
+void left_to_right(uint8_t * strip, int64_t n_tiles);
 
 // Two neighbouring strips, strip_bytes apart.
 struct StripPair {
@@ -58,8 +61,8 @@ struct Prefetch {
     const float * next_c = nullptr;
 };
 // c [32, 32], rows ldc floats apart, = (or += with accumulate) left times right of n_steps steps.
-void multiply_strips(StripPair left, StripPair right, int64_t n_steps, float * c, int64_t ldc,
-                     bool accumulate, const Prefetch & prefetch);
+void multiply_strips(StripPair left, StripPair right, int64_t n_steps, int parts, float * c,
+                     int64_t ldc, bool accumulate, const Prefetch & prefetch);
 
 // to [16 columns of from][16 rows of from] = (or +=) the transpose of from; rows of from beyond
 // n_rows and columns beyond n_columns are left out.

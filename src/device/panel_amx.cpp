@@ -17,13 +17,18 @@ constexpr int64_t kTerms = 512;        // terms of the sums at once
 constexpr int64_t kOuterTerms = 2048;  // terms for which the forward's tokens are kept packed
 constexpr int64_t kPair = 2 * kStrip;  // what one multiplication covers in both directions
 
+// Everything that follows in a model amplifies what its forward pass loses, sometimes a hundred
+// times; what a gradient loses on its way down stays what it is.
+constexpr int kForwardParts = 3;
+constexpr int kTransposedParts = 2;
+
 int64_t round_up(int64_t n, int64_t unit) {
     return (n + unit - 1) / unit * unit;
 }
 
 // Bytes of strips for n rows or columns by n_terms terms.
-int64_t strips_bytes(int64_t n, int64_t n_terms) {
-    return round_up(n, kPair) * round_up(n_terms, kStep) * 4;
+int64_t strips_bytes(int64_t n, int64_t n_terms, int parts) {
+    return round_up(n, kPair) / kStrip * (round_up(n_terms, kStep) / kStep) * step_bytes(parts);
 }
 
 // A thread's memory, cut into what the two directions need.
@@ -59,18 +64,19 @@ const float * weight_row(const PanelTask & task, DequantiseRow dequantise, int64
 
 // n rows of n_terms numbers, stride floats apart, as left strips. Terms past the last multiple of
 // kStep are filled up with zeros.
-void pack_rows(const float * x, int64_t stride, int64_t n, int64_t n_terms, float * row_memory,
-               uint8_t * strips, int64_t strip_bytes) {
+void pack_rows(const float * x, int64_t stride, int64_t n, int64_t n_terms, int parts,
+               float * row_memory, uint8_t * strips, int64_t strip_bytes) {
     const int64_t whole = n_terms / kStep * kStep;
     for (int64_t i = 0; i < n; ++i) {
         uint8_t * strip = strips + i / kStrip * strip_bytes;
         const float * row = x + i * stride;
-        pack_left_row(row, whole, i % kStrip, strip);
+        pack_left_row(row, whole, i % kStrip, parts, strip);
         if (whole < n_terms) {
             std::memset(row_memory, 0, kStep * sizeof(float));
             std::memcpy(row_memory, row + whole,
                         static_cast<size_t>(n_terms - whole) * sizeof(float));
-            pack_left_row(row_memory, kStep, i % kStrip, strip + whole / kStep * kStepBytes);
+            pack_left_row(row_memory, kStep, i % kStrip, parts,
+                          strip + whole / kStep * step_bytes(parts));
         }
     }
 }
@@ -98,19 +104,21 @@ void multiply_panel(const PanelTask & task, const Scratch & scratch, Range rows,
     for (int64_t k = terms.begin; k < terms.end; k += kTerms) {
         const int64_t n_terms = std::min(kTerms, terms.end - k);
         const int64_t n_steps = n_terms / kStep;
-        const int64_t strip_bytes = n_steps * kStepBytes;
+        const int64_t strip_bytes = n_steps * step_bytes(kForwardParts);
         for (int64_t r = 0; r < rows.size(); ++r) {
             const float * row =
                 weight_row(task, dequantise, rows.begin + r, {k, k + n_terms}, scratch.rows);
-            pack_left_row(row, n_terms, r % kStrip, scratch.panel + r / kStrip * strip_bytes);
+            pack_left_row(row, n_terms, r % kStrip, kForwardParts,
+                          scratch.panel + r / kStrip * strip_bytes);
         }
-        const uint8_t * tokens = scratch.tokens + (k - terms.begin) / kStep * kStepBytes;
+        const uint8_t * tokens =
+            scratch.tokens + (k - terms.begin) / kStep * step_bytes(kForwardParts);
         for (int64_t t = 0; t < n_tokens; t += kPair) {
             const StripPair right = {tokens + t / kStrip * token_strip_bytes, token_strip_bytes};
             for (int64_t r = 0; r < rows.size(); r += kPair) {
                 const StripPair left = {scratch.panel + r / kStrip * strip_bytes, strip_bytes};
                 float * sums = scratch.sums + r * ldc + t;
-                multiply_strips(left, right, n_steps, sums, ldc, k > terms.begin,
+                multiply_strips(left, right, n_steps, kForwardParts, sums, ldc, k > terms.begin,
                                 {left, after(right), r / kPair, sums + kPair * ldc});
             }
         }
@@ -123,11 +131,11 @@ void forward_block(const PanelTask & task, const Scratch & scratch, Range mine, 
     for (int64_t k = 0; k < n_in; k += kOuterTerms) {
         const Range terms{k, std::min(n_in, k + kOuterTerms)};
         const int64_t n_steps = terms.size() / kStep;
-        const int64_t strip_bytes = n_steps * kStepBytes;
-        pack_rows(task.x + tokens.begin * n_in + k, n_in, tokens.size(), terms.size(), scratch.rows,
-                  scratch.tokens, strip_bytes);
+        const int64_t strip_bytes = n_steps * step_bytes(kForwardParts);
+        pack_rows(task.x + tokens.begin * n_in + k, n_in, tokens.size(), terms.size(),
+                  kForwardParts, scratch.rows, scratch.tokens, strip_bytes);
         for (int64_t t = 0; t < tokens.size(); t += kStrip) {
-            left_to_right(scratch.tokens + t / kStrip * strip_bytes, n_steps);
+            left_to_right(scratch.tokens + t / kStrip * strip_bytes, n_steps * kForwardParts);
         }
         for (int64_t row = mine.begin; row < mine.end; row += kPanel) {
             const Range rows{row, std::min(row + kPanel, mine.end)};
@@ -141,7 +149,7 @@ void forward_block(const PanelTask & task, const Scratch & scratch, Range mine, 
 // y[tokens, cols] (+)= x[tokens, terms] W[terms, cols], both sides packed.
 void multiply_columns(const Scratch & scratch, int64_t n_tokens, int64_t n_cols, int64_t n_steps,
                       float * y, int64_t n_in, bool accumulate) {
-    const int64_t strip_bytes = n_steps * kStepBytes;
+    const int64_t strip_bytes = n_steps * step_bytes(kTransposedParts);
     for (int64_t t = 0; t < n_tokens; t += kPair) {
         const StripPair left = {scratch.tokens + t / kStrip * strip_bytes, strip_bytes};
         const int64_t n_rows = std::min(kPair, n_tokens - t);
@@ -150,10 +158,12 @@ void multiply_columns(const Scratch & scratch, int64_t n_tokens, int64_t n_cols,
             float * to = y + t * n_in + c;
             const Prefetch prefetch = {right, after(left), c / kPair, to + kPair};
             if (n_rows == kPair) {
-                multiply_strips(left, right, n_steps, to, n_in, accumulate, prefetch);
+                multiply_strips(left, right, n_steps, kTransposedParts, to, n_in, accumulate,
+                                prefetch);
                 continue;
             }
-            multiply_strips(left, right, n_steps, scratch.sums, kPair, false, prefetch);
+            multiply_strips(left, right, n_steps, kTransposedParts, scratch.sums, kPair, false,
+                            prefetch);
             for (int64_t r = 0; r < n_rows; ++r) {
                 for (int64_t i = 0; i < kPair; ++i) {
                     const float sum = scratch.sums[r * kPair + i];
@@ -168,7 +178,7 @@ void multiply_columns(const Scratch & scratch, int64_t n_tokens, int64_t n_cols,
 void pack_columns(const PanelTask & task, const Scratch & scratch, Range terms, Range cols) {
     const DequantiseRow dequantise = row_dequantiser(task.weight->type);
     const int64_t n_terms = round_up(terms.size(), kStep);
-    const int64_t strip_bytes = n_terms / kStep * kStepBytes;
+    const int64_t strip_bytes = n_terms / kStep * step_bytes(kTransposedParts);
     for (int64_t k = 0; k < n_terms; k += 2) {
         const float * pair[2] = {scratch.rows, scratch.rows + kTerms};
         for (int64_t i = 0; i < 2; ++i) {
@@ -179,7 +189,8 @@ void pack_columns(const PanelTask & task, const Scratch & scratch, Range terms, 
                 std::fill_n(to, cols.size(), 0.0F);
             }
         }
-        pack_right_pair(pair[0], pair[1], cols.size(), k, scratch.panel, strip_bytes);
+        pack_right_pair(pair[0], pair[1], cols.size(), k, kTransposedParts, scratch.panel,
+                        strip_bytes);
     }
 }
 
@@ -190,7 +201,8 @@ void transposed_block(const PanelTask & task, const Scratch & scratch, Range col
         const Range terms{k, std::min(n_out, k + kTerms)};
         const int64_t n_steps = round_up(terms.size(), kStep) / kStep;
         pack_rows(task.x + tokens.begin * n_out + k, n_out, tokens.size(), terms.size(),
-                  scratch.rows, scratch.tokens, n_steps * kStepBytes);
+                  kTransposedParts, scratch.rows, scratch.tokens,
+                  n_steps * step_bytes(kTransposedParts));
         for (int64_t c = cols.begin; c < cols.end; c += kPanel) {
             const Range panel{c, std::min(c + kPanel, cols.end)};
             pack_columns(task, scratch, terms, panel);
@@ -205,8 +217,9 @@ void transposed_block(const PanelTask & task, const Scratch & scratch, Range col
 void forward_amx(const PanelTask & task) {
     const Range mine = part(task.n_out(), kPair, task.thread, task.n_threads);
     const int64_t n_tokens = std::min(kTokens, task.n_tokens);
-    const Scratch scratch(strips_bytes(n_tokens, std::min(task.n_in(), kOuterTerms)),
-                          strips_bytes(kPanel, kTerms), kPanel * round_up(n_tokens, kPair));
+    const Scratch scratch(strips_bytes(n_tokens, std::min(task.n_in(), kOuterTerms), kForwardParts),
+                          strips_bytes(kPanel, kTerms, kForwardParts),
+                          kPanel * round_up(n_tokens, kPair));
     if (scratch.sums == nullptr) {
         poison(task.y + mine.begin, task.n_tokens, mine.size(), task.n_out());
         return;
@@ -226,8 +239,8 @@ void transposed_amx(const PanelTask & task) {
     }
     const Range cols = part(n_in, block, task.thread % grid.a, grid.a);
     const Range tokens = part(task.n_tokens, 1, task.thread / grid.a, grid.b);
-    const Scratch scratch(strips_bytes(std::min(kTokens, tokens.size()), kTerms),
-                          strips_bytes(kPanel, kTerms), kPair * kPair);
+    const Scratch scratch(strips_bytes(std::min(kTokens, tokens.size()), kTerms, kTransposedParts),
+                          strips_bytes(kPanel, kTerms, kTransposedParts), kPair * kPair);
     if (scratch.sums == nullptr) {
         poison(task.y + tokens.begin * n_in + cols.begin, tokens.size(), cols.size(), n_in);
         return;

@@ -9,10 +9,6 @@
 
 #include <algorithm>
 
-// Of the OpenMP runtime oneDNN itself is linked to. Declared here because another compiler's omp.h
-// would bring another runtime with settings of its own.
-extern "C" void omp_set_num_threads(int n);
-
 namespace lumi {
 namespace {
 
@@ -21,14 +17,8 @@ constexpr int64_t kPanelBytes = 1 << 20;
 constexpr int64_t kMinPanelRows = 32;
 constexpr int64_t kMaxPanelRows = 512;
 
-// oneDNN's own pool stays at one thread: ggml's threads are the only parallelism (two pools on the
-// same cores lose everything).
 float * panel_scratch(int64_t n_floats) {
-    thread_local bool single = false;
-    if (!single) {
-        omp_set_num_threads(1);
-        single = true;
-    }
+    use_one_thread_of_onednn();
     return reinterpret_cast<float *>(thread_scratch(static_cast<size_t>(n_floats) * sizeof(float)));
 }
 

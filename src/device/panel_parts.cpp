@@ -1,10 +1,14 @@
-// Sharing of work and memory among the threads of a panel product.
+// Sharing of work and memory among the threads of a product.
 #include "device/panel_parts.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <memory>
+
+// Of the OpenMP runtime oneDNN itself is linked to. Declared here because another compiler's omp.h
+// would bring another runtime with settings of its own.
+extern "C" void omp_set_num_threads(int n);
 
 namespace lumi {
 namespace {
@@ -43,6 +47,14 @@ std::byte * thread_scratch(size_t n_bytes) {
         capacity = memory ? rounded : 0;
     }
     return memory.get();
+}
+
+void use_one_thread_of_onednn() {
+    thread_local bool single = false;
+    if (!single) {
+        omp_set_num_threads(1);
+        single = true;
+    }
 }
 
 void poison(float * first, int64_t n_rows, int64_t n_columns, int64_t stride) {

@@ -1,5 +1,5 @@
-// What the kernels of panel_product share: the task of one thread, how threads share the output,
-// and each thread's memory. Internal to device/.
+// What the kernels of panel_product and dense_product share: the task of one thread, how threads
+// share the output, and each thread's memory. Internal to device/.
 #pragma once
 
 #include <ggml.h>
@@ -46,6 +46,10 @@ struct PanelTask {
 // 64-byte aligned memory of the calling thread, kept between products; null when there is none. Its
 // content is lost with the next call.
 std::byte * thread_scratch(size_t n_bytes);
+
+// oneDNN's own pool stays at one thread: ggml's threads are the only parallelism (two pools on the
+// same cores lose everything). To be called by each thread before its first product.
+void use_one_thread_of_onednn();
 
 // Called when a product could not run (no memory): numbers nobody can mistake for a result, so that
 // the caller's check for finite values stops.

@@ -27,7 +27,7 @@ PanelKernel panel_kernel(int64_t n_in) {
 }
 
 const char * panel_kernel_text(PanelKernel kernel) {
-    return kernel == PanelKernel::amx ? "AMX, two BF16 parts a number" : "F32 (oneDNN)";
+    return kernel == PanelKernel::amx ? "AMX, BF16 parts" : "F32 (oneDNN)";
 }
 
 ggml_tensor * panel_product(ggml_context * ctx, ggml_tensor * weight, ggml_tensor * x,

@@ -9,7 +9,7 @@ namespace lumi {
 // How the panels are multiplied.
 enum class PanelKernel : unsigned char {
     f32,  // oneDNN's F32 GEMM: everywhere
-    amx,  // two BF16 parts a number on Intel's AMX tiles (amx_kernels.h): 3 to 5 times as fast
+    amx,  // BF16 parts of numbers on Intel's AMX tiles (amx_kernels.h): 1.5 to 3 times as fast
 };
 // The kernel for products with rows of n_in numbers: amx where the CPU has it and 32 divides n_in,
 // else f32. A rule, not a measurement: the same numbers in every run on one machine.

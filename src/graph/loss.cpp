@@ -2,6 +2,8 @@
 // their own source reads, so that a backend that reorders a graph cannot break them.
 #include "graph/loss.h"
 
+#include "device/cross_entropy.h"
+
 #include <algorithm>
 #include <limits>
 
@@ -86,6 +88,40 @@ ggml_tensor * weighted_losses(ggml_context * ctx, ggml_tensor * weight, ggml_ten
     return ggml_add(ctx, ggml_mul(ctx, w.positive, losses), rising);
 }
 
+// One chunk of rows. What its gradient needs is kept as the way of computing it left it.
+struct ChunkLoss {
+    ggml_tensor * losses = nullptr;  // [1, C]
+    ChunkLogits logits = {};         // composed
+    ggml_tensor * p = nullptr;       // composed: the softmax
+    ggml_tensor * known = nullptr;   // on the CPU: of cross_entropy
+};
+
+ChunkLoss chunk_loss(GraphContext & g, const DecoderModel & model, ggml_tensor * x,
+                     ggml_tensor * cells) {
+    ChunkLoss chunk;
+    if (g.products == Products::panels) {
+        ggml_tensor * u = frozen_product(g, model.weights->output, x);
+        chunk.logits = {u, nullptr};
+        chunk.known = cross_entropy(g.ctx, u, cells, model.config->softcap);
+        chunk.losses = ggml_view_2d(g.ctx, chunk.known, 1, chunk.known->ne[0], sizeof(float), 0);
+        return chunk;
+    }
+    chunk.logits = logits_of(g, model, x);
+    chunk.p = ggml_soft_max(g.ctx, chunk.logits.z);
+    chunk.losses = row_losses(g.ctx, chunk.logits.z, chunk.p, cells);
+    return chunk;
+}
+
+// Of sum over rows of weight * loss for the product's result u, [V, C].
+ggml_tensor * chunk_gradient(GraphContext & g, const DecoderModel & model, const ChunkLoss & chunk,
+                             ggml_tensor * cells, ggml_tensor * weight) {
+    if (chunk.known != nullptr) {
+        return cross_entropy_gradient(g.ctx, chunk.logits.z, chunk.known, cells, weight,
+                                      model.config->softcap);
+    }
+    return logit_gradient(g.ctx, chunk.logits, chunk.p, cells, weight);
+}
+
 // Appends columns to a matrix that may not exist yet.
 ggml_tensor * append(ggml_context * ctx, ggml_tensor * so_far, ggml_tensor * more) {
     return so_far == nullptr ? more : ggml_concat(ctx, so_far, more, 1);
@@ -103,18 +139,17 @@ LossTensors build_loss(GraphContext & g, ggml_cgraph * graph, const DecoderModel
         ggml_tensor * part = ggml_view_2d(ctx, x, x->ne[0], count, x->nb[1], offset * x->nb[1]);
         ggml_tensor * cells =
             ggml_view_1d(ctx, inputs.label_cells, count, offset * sizeof(int32_t));
-        const ChunkLogits logits = logits_of(g, model, part);
-        ggml_tensor * p = ggml_soft_max(ctx, logits.z);
-        ggml_tensor * losses = row_losses(ctx, logits.z, p, cells);
-        loss.row_loss = append(ctx, loss.row_loss, losses);
+        const ChunkLoss chunk = chunk_loss(g, model, part, cells);
+        loss.row_loss = append(ctx, loss.row_loss, chunk.losses);
         ggml_build_forward_expand(graph, loss.row_loss);
         if (!gradient) {
             continue;
         }
         ggml_tensor * weight = ggml_view_2d(ctx, inputs.weights, 1, count, inputs.weights->nb[1],
                                             offset * inputs.weights->nb[1]);
-        ggml_tensor * slope = ggml_mul(ctx, loss_slope(ctx, weight, losses), inputs.loss_scale);
-        ggml_tensor * du = logit_gradient(ctx, logits, p, cells, slope);
+        ggml_tensor * slope =
+            ggml_mul(ctx, loss_slope(ctx, weight, chunk.losses), inputs.loss_scale);
+        ggml_tensor * du = chunk_gradient(g, model, chunk, cells, slope);
         ggml_tensor * dx = frozen_product_transposed(g, model.weights->output, du);
         if (dx == nullptr) {
             return loss;

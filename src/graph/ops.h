@@ -10,7 +10,7 @@ namespace lumi {
 
 enum class Products : unsigned char {
     ggml,    // MUL_MAT everywhere: inference, and the portable training graph
-    panels,  // CPU training: products with frozen weights through dequantised panels and oneDNN
+    panels,  // CPU training: products with frozen weights by panels, those of adapters by oneDNN
 };
 
 // What graph functions need: where tensors are made and how.

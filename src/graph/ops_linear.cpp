@@ -2,6 +2,7 @@
 // Frozen weights never get a gradient; their input gets W^T dY by a transposed copy or by panels.
 #include "graph/ops.h"
 
+#include "device/dense_product.h"
 #include "device/panel_product.h"
 
 namespace lumi {
@@ -38,6 +39,10 @@ ggml_tensor * frozen_product_transposed(GraphContext & g, ggml_tensor * weight, 
 
 namespace {
 
+bool is_dense(const GraphContext & g) {
+    return g.products == Products::panels;
+}
+
 // What one LoRA pair's adjoint needs from the forward pass.
 struct AppliedLora {
     LoraTensors lora;
@@ -60,28 +65,59 @@ ggml_tensor * dropped(GraphContext & g, ggml_tensor * x, const LoraTensors & lor
     return mul(g, x, factors);
 }
 
-// dB = u dY^T, du = scale * B^T dY, dA = x du^T, dX += A^T du.
-void lora_vjp(GraphContext & g, const AppliedLora & applied, ggml_tensor * dy) {
+// The products of one pair: MUL_MAT with transposes made beforehand, which every device has, or on
+// the CPU oneDNN's, which reads operands transposed and adds in place (device/dense_product.h).
+
+ggml_tensor * low_rank(GraphContext & g, const LoraTensors & lora, ggml_tensor * x) {
+    ggml_tensor * ax =
+        is_dense(g) ? dense_product(g.ctx, lora.a, x) : product(g, lora.a, x);  // [r, T]
+    return ggml_scale(g.ctx, ax, lora.scale);
+}
+
+// y + B u. y is a product of this function's caller that nothing else reads.
+ggml_tensor * plus_b(GraphContext & g, ggml_tensor * y, const LoraTensors & lora, ggml_tensor * u) {
+    return is_dense(g) ? add_dense_product(g.ctx, y, lora.b, u)
+                       : ggml_add(g.ctx, y, product(g, lora.b, u));
+}
+
+// du = scale * B^T dY, [r, T].
+ggml_tensor * low_rank_gradient(GraphContext & g, const LoraTensors & lora, ggml_tensor * dy) {
+    ggml_tensor * du = is_dense(g) ? dense_product_transposed(g.ctx, lora.b, dy)
+                                   : product(g, g.tape->transposed(lora.b), dy);
+    return ggml_scale(g.ctx, du, lora.scale);
+}
+
+// Sum over tokens of p's column times q's: p [n, T], q [m, T] -> [n, m].
+ggml_tensor * outer(GraphContext & g, ggml_tensor * p, ggml_tensor * q) {
+    return is_dense(g) ? outer_product(g.ctx, p, q)
+                       : product(g, g.tape->transposed(p), g.tape->transposed(q));
+}
+
+// dB = u dY^T, du = scale * B^T dY, dA = x du^T, and A^T du for what A reads: returns dx with that
+// added when dx is the gradient of the very same tensor, else gives it to the tape and returns dx.
+ggml_tensor * lora_vjp(GraphContext & g, const AppliedLora & applied, ggml_tensor * dy,
+                       ggml_tensor * x, ggml_tensor * dx) {
     Tape & tape = *g.tape;
     const LoraTensors & lora = applied.lora;
-    ggml_tensor * x = applied.x;
     if (tape.wants(lora.b)) {
-        ggml_tensor * ut = tape.transposed(applied.u);  // [T, r]
-        ggml_tensor * dyt = tape.transposed(dy);        // [T, out]
-        tape.add_grad(lora.b, product(g, ut, dyt));     // [r, out]
+        tape.add_grad(lora.b, outer(g, applied.u, dy));  // [r, out]
     }
-    if (!tape.wants(lora.a) && !tape.wants(x)) {
-        return;
+    if (!tape.wants(lora.a) && !tape.wants(applied.x)) {
+        return dx;
     }
-    ggml_tensor * du = product(g, tape.transposed(lora.b), dy);  // [r, T]
-    du = ggml_scale(g.ctx, du, lora.scale);
+    ggml_tensor * du = low_rank_gradient(g, lora, dy);
     if (tape.wants(lora.a)) {
-        ggml_tensor * xt = tape.transposed(x);                       // [T, in]
-        tape.add_grad(lora.a, product(g, xt, tape.transposed(du)));  // [in, r]
+        tape.add_grad(lora.a, outer(g, applied.x, du));  // [in, r]
     }
-    if (tape.wants(x)) {
-        tape.add_grad(x, product(g, tape.transposed(lora.a), du));  // [in, T]
+    if (!tape.wants(applied.x)) {
+        return dx;
     }
+    if (is_dense(g) && dx != nullptr && applied.x == x) {
+        return add_dense_product_transposed(g.ctx, dx, lora.a, du);
+    }
+    tape.add_grad(applied.x, is_dense(g) ? dense_product_transposed(g.ctx, lora.a, du)
+                                         : product(g, tape.transposed(lora.a), du));  // [in, T]
+    return dx;
 }
 
 }  // namespace
@@ -93,25 +129,26 @@ ggml_tensor * linear(GraphContext & g, ggml_tensor * weight, ggml_tensor * x,
     std::vector<ggml_tensor *> inputs = {x};
     for (const LoraTensors & lora : loras) {
         ggml_tensor * read = dropped(g, x, lora);
-        ggml_tensor * u = ggml_scale(g.ctx, product(g, lora.a, read), lora.scale);  // [r, T]
-        y = ggml_add(g.ctx, y, product(g, lora.b, u));
+        ggml_tensor * u = low_rank(g, lora, read);
+        y = plus_b(g, y, lora, u);
         applied.push_back({lora, read, u});
         inputs.insert(inputs.end(), {read, lora.a, lora.b});
     }
     if (g.tape != nullptr) {
         g.tape->record(y, inputs, [g, weight, x, applied](ggml_tensor * dy) mutable {
+            ggml_tensor * dx = nullptr;
             if (g.tape->wants(x)) {
-                ggml_tensor * dx = frozen_product_transposed(g, weight, dy);
+                dx = frozen_product_transposed(g, weight, dy);
                 if (dx == nullptr) {
                     g.tape->fail(std::string("no transposed copy of ") + weight->name +
                                  " for the gradient of its input");
                     return;
                 }
-                g.tape->add_grad(x, dx);
             }
             for (const AppliedLora & one : applied) {
-                lora_vjp(g, one, dy);
+                dx = lora_vjp(g, one, dy, x, dx);
             }
+            g.tape->add_grad(x, dx);
         });
     }
     return y;

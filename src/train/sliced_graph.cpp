@@ -32,8 +32,9 @@ double work_units(const ggml_tensor * node) {
     double units = kPerNode + kPerElement * elements;
     if (node->op == GGML_OP_MUL_MAT) {
         units += 2.0 * static_cast<double>(node->src[0]->ne[0]) * elements;
-    } else if (node->op == GGML_OP_CUSTOM && node->src[0] != nullptr) {  // a product with a weight
-        units += 2.0 * static_cast<double>(ggml_nelements(node->src[0])) *
+    } else if (node->op == GGML_OP_CUSTOM) {  // a product; in place, its sum comes first
+        const ggml_tensor * matrix = node->src[node->view_src == nullptr ? 0 : 1];
+        units += 2.0 * static_cast<double>(ggml_nelements(matrix)) *
                  static_cast<double>(ggml_nrows(node));
     }
     return units;

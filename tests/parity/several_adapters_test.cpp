@@ -149,8 +149,8 @@ TEST_P(SeveralAdapters, FrozenOneBesideEqualsFrozenOneMerged) {
                         static_cast<double>(wanted.loss_sum), static_cast<double>(without.loss_sum),
                         worst);
             EXPECT_EQ(with.gradients.size(), alone.pairs.size() * 2);
-            // Each is up to 1e-5 from float64; panels on AMX tiles up to 2e-4.
-            EXPECT_LT(worst, products == Products::panels ? 1e-3 : 2e-5);
+            // Each is up to 1e-5 from float64; panels on AMX tiles up to 3e-5.
+            EXPECT_LT(worst, products == Products::panels ? 1e-4 : 2e-5);
             EXPECT_NEAR(with.loss_sum / wanted.loss_sum, 1.0, 1e-5);
             EXPECT_GT(worst_difference(without, wanted), 0.1);
         }
