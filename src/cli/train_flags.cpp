@@ -116,6 +116,10 @@ void declare_data(CLI::App & app, TrainFlags & f) {
         ->capture_default_str()
         ->check(CLI::Range(0.0, 0.9))
         ->group(group);
+    app.add_flag_callback(
+           "--no-packing", [&f] { f.options.packing = false; },
+           "compute each sample on its own (the same result, slower)")
+        ->group(group);
     app.add_flag("--dry-run", f.dry_run,
                  "say what the run would be and show samples; train nothing")
         ->group(group);

@@ -71,6 +71,7 @@ TrainSettings settings_of(const TrainOptions & o, const AdapterData & start, boo
     s["weight_decay"] = exact_number(o.weight_decay);
     s["clip_norm"] = exact_number(o.clip_norm);
     s["batch_samples"] = std::to_string(o.batch_samples);
+    s["packing"] = o.packing ? "yes" : "no";
     s["window_tokens"] = std::to_string(o.window_tokens);
     s["early_stop_epochs"] = std::to_string(o.early_stop_epochs);
     return s;

@@ -36,6 +36,7 @@ struct TrainOptions {
     float clip_norm = 1.0F;  // 0 = off
     int batch_samples = 8;   // samples of one optimiser step (accumulated)
     int window_tokens = 512;
+    bool packing = true;  // samples of a step side by side in one graph run
     int early_stop_epochs =
         0;  // end after so many epochs without a better validation loss; 0 = off
     Recompute recompute = Recompute::automatic;

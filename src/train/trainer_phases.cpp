@@ -133,7 +133,8 @@ Result<TrainProgress> Trainer::Impl::start_step() {
         epoch_weight = 0;
     }
     const std::vector<const Sample *> samples = samples_of_step(within);
-    runs = pack_samples(samples, std::min(options.window_tokens, kPackTokens));
+    runs =
+        pack_samples(samples, options.packing ? std::min(options.window_tokens, kPackTokens) : 1);
     step_weight = total_weight(samples);
     redone = 0;
     LUMI_TRY(begin_runs());

@@ -290,7 +290,7 @@ Result<RunSetup> set_up_run(const Model & model, const Dataset & train, const Da
     setup.start = LUMI_TRY(starting_adapter(model, options, init));
     setup.start.base_fingerprint = model.file().fingerprint();
     setup.start.base_name = model.config().name;
-    setup.shape = shape_of_run(train, validation, options.batch_samples);
+    setup.shape = shape_of_run(train, validation, options.packing ? options.batch_samples : 1);
     const auto batch = static_cast<size_t>(options.batch_samples);
     setup.plan.steps_per_epoch = static_cast<int>((train.samples.size() + batch - 1) / batch);
     const int64_t steps = int64_t{options.epochs} * setup.plan.steps_per_epoch;
