@@ -1,6 +1,7 @@
 // Adapters as graphs see them: the look-up by weight, and the upload of all pairs into one buffer.
 #include "adapter/adapter.h"
 
+#include <iterator>
 #include <limits>
 #include <unordered_set>
 
@@ -30,6 +31,8 @@ Status LoraView::check_applied(ggml_cgraph * graph) const {
         const ggml_tensor * node = ggml_graph_node(graph, i);
         if (node->op == GGML_OP_MUL_MAT) {
             factors.insert(node->src[0]);
+        } else if (node->op == GGML_OP_CUSTOM) {  // the CPU's dense products, in any place
+            factors.insert(std::begin(node->src), std::end(node->src));
         }
     }
     for (const auto & [key, tensors] : pairs_) {

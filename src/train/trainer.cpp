@@ -74,7 +74,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const Model & model, Dataset tr
     impl->optimizer = LUMI_TRY(Optimizer::create(*impl->parameters, model.device()));
     impl->runner = std::make_unique<GraphRunner>(
         model, impl->parameters->view(), impl->parameters->pairs(), std::move(runner_options));
-    LUMI_TRY(impl->runner->reserve(shape));
+    LUMI_TRY(impl->runner->reserve(setup.shape));
     impl->good = impl->parameters->download();
     impl->order.resize(impl->train.samples.size());
     std::iota(impl->order.begin(), impl->order.end(), 0);

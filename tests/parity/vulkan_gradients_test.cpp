@@ -12,6 +12,8 @@ namespace lumi::test {
 namespace {
 
 constexpr double kGradientTolerance = kHalfPrecision ? 2e-2 : 1e-3;
+// Six samples sum more rounding of half precision than one does.
+constexpr double kPackedTolerance = kHalfPrecision ? 3e-2 : 1e-3;
 constexpr double kLossTolerance = kHalfPrecision ? 1e-2 : 1e-4;
 
 TEST_F(Vulkan, GradientsOfTinyModelsMatchFloat64) {
@@ -40,7 +42,7 @@ void check_training(const char * name, const std::string & device, bool packed, 
     const GradientErrors errors = gradient_errors(c, options);
     print_row(c, kHalfPrecision ? "Vulkan, fp16" : "Vulkan", options, errors);
     EXPECT_EQ(errors.tensors, c.gradients.size());
-    EXPECT_LT(errors.worst, kGradientTolerance) << errors.worst_name;
+    EXPECT_LT(errors.worst, kPackedTolerance) << errors.worst_name;
     EXPECT_LT(errors.loss, kLossTolerance);
 }
 
