@@ -31,7 +31,8 @@ void expect_same(const Both & both, size_t steps) {
     ASSERT_EQ(both.apart.steps.size(), steps);
     for (size_t i = 0; i < steps; ++i) {
         const double loss = both.apart.steps[i].loss;
-        EXPECT_NEAR(both.packed.steps[i].loss, loss, 1e-4 * loss) << i;
+        // The first step differs by rounding only; AdamW's division by small moments spreads it.
+        EXPECT_NEAR(both.packed.steps[i].loss, loss, (i == 0 ? 1e-6 : 1e-3) * loss) << i;
         EXPECT_NEAR(both.packed.steps[i].grad_norm, both.apart.steps[i].grad_norm,
                     1e-3 * both.apart.steps[i].grad_norm)
             << i;
