@@ -8,6 +8,15 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
+def built_program():
+    """Where `make build`, or CMake alone, leaves the program."""
+    places = [ROOT / "build/lumi", ROOT / "build/release/lumi"]
+    for place in places:
+        if place.exists():
+            return place
+    raise SystemExit(f"no lumi at {places[0]} or {places[1]}: run `make build` first")
+
+
 def read_lines(name):
     """The JSON objects of models/NAME, one a line."""
     return [json.loads(line) for line in (ROOT / "models" / name).read_text().splitlines() if line.strip()]
@@ -16,8 +25,8 @@ def read_lines(name):
 class Server:
     """`lumi serve ARGUMENTS` while a `with` block runs; base is its address."""
 
-    def __init__(self, arguments=(), show=True, program=ROOT / "build/lumi"):
-        self.command = [str(program), "serve", "--port", "0", *map(str, arguments)]
+    def __init__(self, arguments=(), show=True, program=None):
+        self.command = [str(program or built_program()), "serve", "--port", "0", *map(str, arguments)]
         self.show = show
         self.base = None
 

@@ -106,7 +106,7 @@ def man_page(top, commands, version):
         out += man_options(command.positionals + command.options)
         if command.footer:
             out.append(f".PP\n.nf\n{roff(command.footer)}\n.fi")
-    out.append(".SH EXIT STATUS\n0 success, 1 failure, 2 wrong usage.")
+    out.append(".SH EXIT STATUS\n0 success, 1 failure, 2 wrong usage, 130 stopped by Ctrl-C or SIGTERM with all work saved.")
     if top.footer:
         out.append(f".SH EXAMPLES\n.nf\n{roff(top.footer)}\n.fi")
     return "\n".join(out) + "\n"

@@ -7,7 +7,8 @@
 
 namespace lumi {
 
-inline uint32_t crc32c(std::string_view bytes) {
+// before: the sum of the bytes that precede these.
+inline uint32_t crc32c(std::string_view bytes, uint32_t before = 0) {
     static constexpr auto kTable = [] {
         constexpr uint32_t kPolynomial = 0x82f63b78;  // reflected
         std::array<uint32_t, 256> table{};
@@ -20,7 +21,7 @@ inline uint32_t crc32c(std::string_view bytes) {
         }
         return table;
     }();
-    uint32_t crc = 0xffffffff;
+    uint32_t crc = ~before;
     for (const char byte : bytes) {
         crc = kTable[(crc ^ static_cast<unsigned char>(byte)) & 0xffU] ^ crc >> 8U;
     }

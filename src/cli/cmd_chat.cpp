@@ -52,7 +52,8 @@ class Chat {
             const Status cleared = engine_.clear_memory().get();
             report(cleared);
             if (cleared.ok()) {
-                std::fprintf(stderr, "Forgotten.\n");
+                std::fprintf(stderr, "Forgotten. This conversation still holds what was said; /new "
+                                     "starts another.\n");
             }
         } else if (line.rfind('/', 0) == 0) {
             std::fprintf(stderr, "unknown command %s\n%s", line.c_str(), kCommands);

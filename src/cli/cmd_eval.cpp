@@ -54,6 +54,12 @@ void print_json(const Dataset & data, const std::vector<Column> & columns, bool 
     std::printf("%s\n", json_text(out).c_str());
 }
 
+// Names too long for a column become numbers, which print_table explains.
+std::string head(const Column & column, long number) {
+    const std::string file = column.name.substr(column.name.rfind('/') + 1);
+    return file.size() <= 12 ? file : "adapter " + std::to_string(number);
+}
+
 template <typename Value>
 void print_row(const std::string & name, const std::vector<Column> & columns, Value value) {
     std::printf("%-10s", name.c_str());
@@ -64,10 +70,12 @@ void print_row(const std::string & name, const std::vector<Column> & columns, Va
 }
 
 void print_table(const std::vector<Column> & columns, bool per_sample) {
+    for (size_t i = 1; i < columns.size(); ++i) {
+        std::fprintf(stderr, "adapter %zu: %s\n", i, columns[i].name.c_str());
+    }
     std::printf("%-10s", per_sample ? "line" : "");
     for (const Column & column : columns) {
-        const std::string file = column.name.substr(column.name.rfind('/') + 1);
-        std::printf(" %12s", file.size() > 12 ? file.substr(0, 12).c_str() : file.c_str());
+        std::printf(" %12s", head(column, &column - columns.data()).c_str());
     }
     std::printf("\n");
     for (size_t i = 0; per_sample && i < columns[0].result.samples.size(); ++i) {

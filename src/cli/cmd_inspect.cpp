@@ -146,8 +146,10 @@ void print_text(const GgufFile & file, const Config * config, const std::string 
         for (const auto & [key, value] : facts.items()) {
             std::printf("  %-34s %s\n", key.c_str(), value.dump().c_str());
         }
-        std::printf("memory for a context of %d tokens\n%s", flags.n_ctx,
-                    context_plan(file, *config, summary, flags.n_ctx).text().c_str());
+        std::printf(
+            "memory for a context of %d tokens, without work buffers and, on the CPU, a copy of "
+            "the weights\nrepacked for speed where memory has room (--no-repack: none)\n%s",
+            flags.n_ctx, context_plan(file, *config, summary, flags.n_ctx).text().c_str());
     } else if (!config_error.empty()) {
         std::printf("  not a model lumi can run: %s\n", config_error.c_str());
     }

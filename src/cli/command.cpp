@@ -207,10 +207,13 @@ CLI::Validator seed_range() {
 Status check_output(const std::string & output, const std::vector<std::string> & inputs) {
     for (const std::string & input : inputs) {
         std::error_code missing;
-        if (!input.empty() && std::filesystem::equivalent(output, input, missing)) {
-            return Error{ErrorKind::invalid_argument, "the output " + quoted(output, 1024) +
-                                                          " is the input " + quoted(input, 1024) +
-                                                          "; allowed: a file of its own"};
+        // The names too: two outputs may not exist yet.
+        if (!input.empty() && (std::filesystem::equivalent(output, input, missing) ||
+                               std::filesystem::weakly_canonical(output, missing) ==
+                                   std::filesystem::weakly_canonical(input, missing))) {
+            return Error{ErrorKind::invalid_argument,
+                         "the output " + quoted(output, 1024) + " is also given as " +
+                             quoted(input, 1024) + "; allowed: a file of its own"};
         }
     }
     LUMI_TRY(AtomicFile::create(output));  // dropped uncommitted: leaves nothing behind

@@ -25,11 +25,11 @@ size_t terminal_width() {
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
 }
 
-// "12/300 epoch 1 loss 1.2345 (1.3456) lr 1.0e-04 norm 0.52 123 tok/s 1.20 GiB ETA 1:02"
+// "12/300 epoch 1 loss 1.2345 (1.3456) lr 1.0e-04 norm 0.52 123 targets/s 1.20 GiB ETA 1:02"
 std::string step_text(const TrainProgress & p) {
     char text[256];
     std::snprintf(text, sizeof text,
-                  "%d/%d epoch %d loss %.4f (%.4f) lr %.1e norm %.3g %.0f tok/s %s ETA %s", p.step,
+                  "%d/%d epoch %d loss %.4f (%.4f) lr %.1e norm %.3g %.0f targets/s %s ETA %s", p.step,
                   p.total_steps, p.epoch, p.loss, p.smoothed_loss, p.learning_rate, p.grad_norm,
                   p.targets_per_second, bytes_text(p.memory_bytes).c_str(),
                   duration_text(p.eta_seconds).c_str());

@@ -6,6 +6,7 @@
 #include "gguf/gguf_header.h"
 #include "gguf/gguf_impl.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace lumi {
@@ -104,7 +105,17 @@ std::span<const std::byte> GgufFile::tensor_data(const TensorInfo & tensor) cons
 }
 
 std::string GgufFile::fingerprint() const {
-    return sha256_hex(impl_->bytes.first(impl_->header.header_bytes));
+    const auto header = impl_->bytes.first(impl_->header.header_bytes);
+    std::vector<std::byte> sample(header.begin(), header.end());
+    constexpr size_t kPiece = 256;
+    for (const TensorInfo & tensor : impl_->header.tensors) {
+        const auto data = tensor_data(tensor);
+        for (const size_t begin : {size_t{0}, data.size() / 2}) {
+            const auto piece = data.subspan(begin, std::min(kPiece, data.size() - begin));
+            sample.insert(sample.end(), piece.begin(), piece.end());
+        }
+    }
+    return sha256_hex(sample);
 }
 
 }  // namespace lumi

@@ -95,7 +95,9 @@ class GgufFile {
     const TensorInfo * find_tensor(std::string_view name) const;  // null when absent
     std::span<const std::byte> tensor_data(const TensorInfo & tensor) const;
 
-    // SHA-256 over the header (metadata and tensor table), hex: identifies a base model cheaply.
+    // SHA-256 over the header (metadata and tensor table) and 512 bytes of every tensor, hex:
+    // identifies a base model without reading all of it. Tuned weights differ even where the
+    // metadata does not.
     std::string fingerprint() const;
 
   private:

@@ -2,6 +2,7 @@
 // number, since a checkpoint is a file like any other.
 #include "train/checkpoint.h"
 
+#include "base/crc32c.h"
 #include "base/utf8.h"
 #include "gguf/finite.h"
 #include "gguf/gguf_writer.h"
@@ -16,6 +17,8 @@ namespace {
 
 constexpr const char * kType = "training-checkpoint";
 constexpr uint32_t kVersion = 1;
+// CRC-32C over the data of all tensors in the order of the file.
+constexpr const char * kChecksum = "lumi.checkpoint.crc32c";
 constexpr std::string_view kSettingPrefix = "lumi.setting.";
 constexpr double kMostSteps = 1e9;
 
@@ -77,6 +80,24 @@ Status set_numbers(std::span<const double> numbers, TrainState & state) {
         return Error{ErrorKind::invalid_file,
                      "tensor 'state' holds " + std::to_string(numbers.size()) +
                          " numbers, expected " + std::to_string(next) + ", each in its range"};
+    }
+    return {};
+}
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
+}
+
+Status check_sum(const GgufFile & file) {
+    const uint32_t expected = LUMI_TRY(file.get_u32(kChecksum));
+    uint32_t sum = 0;
+    for (const TensorInfo & tensor : file.tensors()) {
+        sum = crc32c(text_of(file.tensor_data(tensor)), sum);
+    }
+    if (sum != expected) {
+        return Error{ErrorKind::invalid_file, "its data is damaged: the checksum is " +
+                                                  std::to_string(sum) + ", " + kChecksum +
+                                                  " says " + std::to_string(expected)};
     }
     return {};
 }
@@ -184,7 +205,7 @@ Status fill(Checkpoint & c) {
         summary.step_loss.size() != static_cast<size_t>(c.state.step)) {
         return Error{ErrorKind::invalid_file, "its tensors have different lengths"};
     }
-    return {};
+    return check_sum(c.file);  // last: what has a name above has the clearer message
 }
 
 }  // namespace
@@ -213,16 +234,25 @@ Status write_checkpoint(const TrainState & state, const TrainSettings & settings
     for (const auto & [name, value] : settings) {
         writer.set_string(std::string(kSettingPrefix) + name, value);
     }
-    const auto add = [&writer](const char * name, const auto & values) {
+    uint32_t sum = 0;
+    const auto add = [&](const char * name, const auto & values) {
         using T = typename std::remove_cvref_t<decltype(values)>::value_type;
         const int64_t n = static_cast<int64_t>(values.size());
         if (n > 0) {
-            writer.add_tensor(name, type_of<T>(), std::span(&n, 1),
-                              std::as_bytes(std::span(values)));
+            const auto bytes = std::as_bytes(std::span(values));
+            sum = crc32c(text_of(bytes), sum);
+            writer.add_tensor(name, type_of<T>(), std::span(&n, 1), bytes);
         }
     };
-    const auto stream = [&writer](const char * name, ggml_tensor * flat) {
+    std::vector<std::byte> one_row;
+    const auto stream = [&](const char * name, ggml_tensor * flat) {
         const int64_t ne[2] = {flat->ne[0], flat->ne[1]};
+        one_row.resize(flat->nb[1]);
+        for (int64_t row = 0; row < flat->ne[1]; ++row) {
+            ggml_backend_tensor_get(flat, one_row.data(), static_cast<size_t>(row) * flat->nb[1],
+                                    flat->nb[1]);
+            sum = crc32c(text_of(one_row), sum);
+        }
         writer.add_tensor(
             name, GGML_TYPE_F32, ne, [flat](uint64_t row, std::span<std::byte> out) -> Status {
                 ggml_backend_tensor_get(flat, out.data(), row * flat->nb[1], out.size());
@@ -240,6 +270,7 @@ Status write_checkpoint(const TrainState & state, const TrainSettings & settings
     add("step_loss", state.summary.step_loss);
     add("epoch_train_loss", state.summary.epoch_train_loss);
     add("epoch_validation_loss", state.summary.epoch_validation_loss);
+    writer.set_u32(kChecksum, sum);
     return writer.write(path);
 }
 

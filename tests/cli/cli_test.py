@@ -162,7 +162,7 @@ class Files(unittest.TestCase):
             done = lumi("train", model, data, "-o", self.path / name, "--max-steps", "1")
             self.assertEqual(done.returncode, 1, name)
             self.assertIn(name, done.stderr)
-            self.assertIn("is the input", done.stderr)
+            self.assertIn("is also given as", done.stderr)
         self.assertEqual(model.read_bytes(), MODEL.read_bytes())
         self.assertIn("Hello", data.read_text())
 

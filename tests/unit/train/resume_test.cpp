@@ -201,6 +201,8 @@ TEST_F(CheckpointFile, RefusesDamageByName) {
     EXPECT_NE(error_with("order", put(int32_t{99})).find("order"), std::string::npos);
     EXPECT_NE(error_with("order", put(int32_t{-1})).find("order"), std::string::npos);
     EXPECT_NE(error_with("state", put(17.0)).find("'state'"), std::string::npos);
+    // A number that could be right, but is not the one that was saved.
+    EXPECT_NE(error_with("first_moment", put(0.123F)).find("damaged"), std::string::npos);
     const std::string bytes = bytes_of(whole_.file.path());
     EXPECT_NE(error_of(bytes.substr(0, bytes.size() - 64)).find("damaged.gguf"), std::string::npos);
     EXPECT_NE(error_of(bytes.substr(0, 100)).find("damaged.gguf"), std::string::npos);
