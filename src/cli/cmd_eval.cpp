@@ -139,7 +139,7 @@ void declare_eval(CLI::App & app, int & exit_code) {
                     "  lumi eval model.gguf chats.jsonl\n"
                     "  lumi eval model.gguf chats.jsonl --adapter lesson.gguf --per-sample\n"
                     "  lumi eval model.gguf chats.jsonl --val-split 0.05 --json");
-    flags->model.declare(*command);
+    flags->model.declare_for_training(*command);
     command->get_option("--model")->required()->description("GGUF file");
     command->add_option("data", flags->data, "data file, as for train")->required();
     command

@@ -52,6 +52,18 @@ void ModelFlags::declare_path(CLI::App & command) {
 }
 
 void ModelFlags::declare(CLI::App & command) {
+    declare_device(command);
+    command.add_flag_callback(
+        "--no-repack", [this] { options.repack = false; },
+        "do not keep a repacked copy of the weights (slower, less memory)");
+}
+
+void ModelFlags::declare_for_training(CLI::App & command) {
+    declare_device(command);
+    options.repack = false;
+}
+
+void ModelFlags::declare_device(CLI::App & command) {
     declare_path(command);
     command.add_option("--device", options.device, "auto, cpu, or a name from `lumi devices`")
         ->capture_default_str();
@@ -63,9 +75,6 @@ void ModelFlags::declare(CLI::App & command) {
         .add_option("--gpu-layers,--n-gpu-layers", gpu_layers, "layers on the GPU: auto, all or 0")
         ->capture_default_str()
         ->check(CLI::IsMember({"auto", "all"}) | CLI::Range(0, 10000));
-    command.add_flag_callback(
-        "--no-repack", [this] { options.repack = false; },
-        "do not keep a repacked copy of the weights (slower, less memory)");
 }
 
 Result<GgufFile> ModelFlags::open() const {

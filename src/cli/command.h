@@ -41,8 +41,13 @@ struct ModelFlags {
     std::string gpu_layers = "auto";
     void declare_path(CLI::App & command);  // MODEL or -m alone, for what computes nothing
     void declare(CLI::App & command);
+    // Training and evaluation read the plain weights: without --no-repack, never a repacked copy.
+    void declare_for_training(CLI::App & command);
     Result<GgufFile> open() const;
     Result<LoadedModel> load() const;
+
+  private:
+    void declare_device(CLI::App & command);
 };
 
 // -c, --batch, --kv, --flash, --exact.

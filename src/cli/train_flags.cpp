@@ -160,7 +160,7 @@ void declare_reports(CLI::App & app, TrainFlags & f) {
 void TrainFlags::declare(CLI::App & app) {
     command = &app;
     declare_config(app);
-    model.declare(app);
+    model.declare_for_training(app);
     app.get_option("--model")->required()->description("GGUF file");
     app.add_option("data", data, "chats or text: JSONL, a JSON list, or plain text")->required();
     app.add_option("-o,--output", output, "adapter file to write")->required();
